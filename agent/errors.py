@@ -1,0 +1,57 @@
+"""What a turn can end in, split by what the caller should do. Texts are for operators; people get a sentence of ours, chosen by `code` (CH-85).
+
+    AgentError
+    ├── ModelError(code, excerpt)     the provider failed
+    │   ├── ModelBusy(retry_after_s)    try again: rate limit, overload, time-out before the first byte, a cut connection
+    │   ├── ModelBroken                 the answer is unusable: no choices, broken JSON, a stream that ends without a reason; one more try, then give up
+    │   ├── ContextOverflow(limit, sent) shorten and try again (RL-22); `limit` in tokens when the provider named it
+    │   └── ModelMisconfigured          ask the operator: key, address, model name, quota
+    └── BudgetExceeded(what)          the turn spent its steps, tokens or wall time (RL-23)
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    code = "failed"
+
+
+class ModelError(AgentError):
+    """`excerpt`: at most 300 characters of what the provider said, secrets masked."""
+
+    def __init__(self, message: str, *, excerpt: str = "") -> None:
+        super().__init__(message)
+        self.excerpt = excerpt[:300]
+
+
+class ModelBusy(ModelError):
+    code = "model_busy"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, excerpt: str = "") -> None:
+        super().__init__(message, excerpt=excerpt)
+        self.retry_after_s = retry_after_s
+
+
+class ModelBroken(ModelError):
+    code = "model_broken"
+
+
+class ContextOverflow(ModelError):
+    code = "too_long"
+
+    def __init__(self, message: str, *, limit: int | None = None, sent: int | None = None, excerpt: str = "") -> None:
+        super().__init__(message, excerpt=excerpt)
+        self.limit = limit
+        self.sent = sent
+
+
+class ModelMisconfigured(ModelError):
+    code = "model_setup"
+
+
+class BudgetExceeded(AgentError):
+    code = "budget"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the turn spent its {what}")
+        self.what = what

@@ -1,0 +1,28 @@
+"""What an adapter raises, split by what the caller should do.
+
+    ChannelError                  anything this package raises on purpose
+    ├── ConnectionLost            try again: the supervisor backs off and runs the channel anew
+    ├── CredentialRefused         ask a person: no further attempt until the operator acts (CH-21, CH-212); the text says what to do
+    ├── UnreadableEvent           give up on this item: stored raw as `unknown` (CH-4)
+    └── AttachmentRefused         give up on this file: a stand-in says so (CH-7)
+"""
+
+
+class ChannelError(Exception):
+    pass
+
+
+class ConnectionLost(ChannelError):
+    pass
+
+
+class CredentialRefused(ChannelError):
+    pass
+
+
+class UnreadableEvent(ChannelError):
+    pass
+
+
+class AttachmentRefused(ChannelError):
+    pass

@@ -1,0 +1,243 @@
+"""The port: everything a chat platform must do for the gateway, and what it may do.
+
+`Channel` is the whole of what is required. The other Protocols are optional; an adapter has one exactly when its `Capabilities` say so (CH-8), and
+the contract suite tries every one that is declared (CH-20 to CH-43).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from channels.message import Account, Address, Attachment, InboundEvent
+
+
+class TextUnit(StrEnum):
+    UTF16 = "utf16"
+    BYTES = "bytes"
+    CODEPOINTS = "codepoints"
+
+
+class Markup(StrEnum):
+    PLAIN = "plain"
+    MARKDOWN = "markdown"
+    LIGHT = "light"
+    ENTITIES = "entities"
+    HTML = "html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a platform can do, as data (the table of CH-8). The gateway decides from this alone, never from a channel's name.
+
+    `edit_interval_s` and `group_edit_interval_s`: least seconds between two edits of a preview, or None without edits.
+    `typing_refresh_s`: how often the typing sign must be renewed, or None. `send_budget`: sends per token or window, or None.
+    `resend_key_s`: for how many seconds the same part may be sent again and be shown once, or None when it cannot.
+    `hold_s`: quiet time after which texts of one sender join into one turn (CH-65); 0 = never.
+    """
+
+    text_unit: TextUnit
+    text_max: int
+    markup: Markup = Markup.PLAIN
+    caption_max: int | None = None
+    edit_interval_s: float | None = None
+    group_edit_interval_s: float | None = None
+    typing_refresh_s: float | None = None
+    threads: bool = False
+    reactions: bool = False
+    streams: bool = False  # shows every delta by itself (the web page): no previews are made for it
+    media_max_bytes: int = 0
+    proactive: bool = True
+    send_budget: int | None = None
+    resend_key_s: float | None = None
+    reconcile: bool = False
+    hold_s: float = 0.6
+    liveness_s: float = 120.0  # CH-210: without proof for this long the channel is deaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboundPart:
+    """One message to be sent. `part_id` never changes between tries of the same part; `resend_key` is derived from it."""
+
+    part_id: str
+    address: Address
+    text: str
+    markup: Markup = Markup.MARKDOWN
+    reply_to: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    edit_of: str = ""  # platform message id of the preview that this part replaces
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    platform_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TryLater:
+    """Provably not sent; `after_s` is the platform's order, 0 when it named none."""
+
+    after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The bytes left and no answer came: it may have been shown."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Give up on this part. `gone` tells a vanished edit target or thread apart from a refusal of the person or chat."""
+
+    reason: str
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsOperator:
+    """The account is the problem, not the part; `reason` says what to do."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMoved:
+    new_chat_id: str
+
+
+SendOutcome: TypeAlias = Sent | TryLater | Unknown | Refused | NeedsOperator | ChatMoved
+
+
+class Arrival(StrEnum):
+    NEW = "new"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What became of one delivered event. For a duplicate, all ids and the state are the first delivery's (CH-10, CH-52).
+
+    `message_id` and `turn_id` are empty when the event made none (a command, a refused or unknown event).
+    """
+
+    arrival: Arrival
+    delivery_id: str
+    state: str
+    message_id: str = ""
+    turn_id: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Where an account will go on receiving; stored in the same transaction as the events before it."""
+
+    name: str
+    value: str
+
+
+class Deliver(Protocol):
+    """Store events and cursor in one transaction and say what became of each, in order. If it raises, nothing moved (CH-10, CH-24)."""
+
+    async def __call__(self, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> list[Accepted]: ...
+
+
+class Channel(Protocol):
+    """One account of one platform.
+
+    `run` connects and receives until it is cancelled, or raises; the supervisor owns every retry (CH-9). It acknowledges to the platform only after
+    `deliver` has returned. `send` says exactly one outcome, never sleeps to wait out a limit, and never tries again once the request may have left
+    (CH-11). `proven_at` is the time of the last event that proves the channel hears (CH-210), None before the first.
+    """
+
+    account: Account
+    capabilities: Capabilities
+
+    @property
+    def proven_at(self) -> datetime | None: ...
+
+    async def run(self, deliver: Deliver) -> None: ...
+
+    async def send(self, part: OutboundPart) -> SendOutcome: ...
+
+
+@runtime_checkable
+class Editing(Protocol):
+    """Editing is idempotent, so `Unknown` may be repeated; a vanished target is `Refused(gone=True)`; unchanged text is success (CH-36)."""
+
+    async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome: ...
+
+
+@runtime_checkable
+class Typing(Protocol):
+    """Show or hide the typing sign. A failure changes nothing else (CH-37)."""
+
+    async def typing(self, address: Address, on: bool) -> None: ...
+
+
+@runtime_checkable
+class Reactions(Protocol):
+    async def react(self, address: Address, message_id: str, emoji: str) -> SendOutcome: ...
+
+
+@runtime_checkable
+class Reconcile(Protocol):
+    """Look up whether an earlier try of this part arrived: its platform ids, or None when it provably did not."""
+
+    async def find(self, part: OutboundPart, since: datetime) -> tuple[str, ...] | None: ...
+
+
+@runtime_checkable
+class Managers(Protocol):
+    """Does the platform name this sender an administrator of the chat? Asked when a command needs it, kept 10 minutes (CH-12)."""
+
+    async def manages(self, address: Address, sender_id: str) -> bool: ...
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """Fetch an attachment by its `fetch_ref`, at most `max_bytes`; raises ChannelError when it cannot (CH-7)."""
+
+    async def fetch(self, attachment: Attachment, max_bytes: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRequest:
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookResponse:
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "text/plain"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@runtime_checkable
+class Webhook(Protocol):
+    """A platform that calls us; the gateway mounts `path` on the webhook listener (CH-12)."""
+
+    path: str
+
+    async def handle(self, request: WebhookRequest) -> WebhookResponse: ...
+
+
+TakePart: TypeAlias = Callable[[Address, float], Awaitable[OutboundPart | None]]
+SettlePart: TypeAlias = Callable[[OutboundPart, SendOutcome], Awaitable[None]]
+
+
+@runtime_checkable
+class Pull(Protocol):
+    """A platform whose answer travels in the reply to its own request: it takes parts and settles them within 30 s (CH-12)."""
+
+    def connect_outbox(self, take: TakePart, settle: SettlePart) -> None: ...

@@ -1,0 +1,1 @@
+"""Composition, lifetime, dispatch, delivery, people, jobs, HTTP and the command line."""
