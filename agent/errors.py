@@ -3,7 +3,7 @@
     AgentError
     ├── ModelError(code, excerpt)     the provider failed
     │   ├── ModelBusy(retry_after_s)    try again: rate limit, overload, time-out before the first byte, a cut connection
-    │   ├── ModelBroken                 the answer is unusable: no choices, broken JSON, a stream that ends without a reason; one more try, then give up
+    │   ├── ModelBroken                 the answer is unusable: no choices, broken JSON, a stream without an end; one more try, then give up
     │   ├── ContextOverflow(limit, sent) shorten and try again (RL-22); `limit` in tokens when the provider named it
     │   └── ModelMisconfigured          ask the operator: key, address, model name, quota
     └── BudgetExceeded(what)          the turn spent its steps, tokens or wall time (RL-23)

@@ -1,0 +1,114 @@
+"""The database: where a transaction runs, and nothing about what it says.
+
+A transaction is one plain synchronous function on a `Connection`. On SQLite every writing one runs on one writer thread, and reading ones on a few
+reader threads that cannot write; on PostgreSQL both run on a pool of threads as large as the connection pool. So there is one code path for both, no
+await (and no outside call) inside a transaction, and no second writer to wait for. Measured: twice to five times the throughput of async drivers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from memory.errors import StoreUnavailable
+
+T = TypeVar("T")
+Work = Callable[[sa.Connection], T]
+
+BUSY_TIMEOUT_MS = 10_000  # above the longest writer we expect beside us, such as a backup tool (CF-15)
+SQLITE_READERS = 3
+POSTGRES_CONNECTIONS = 8
+
+_dumps = partial(json.dumps, ensure_ascii=False)  # Japanese stays readable, and half as long (CF-03)
+
+
+class Database:
+    """One open database. Close it once, after everything that uses it."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: an SQLAlchemy address, `sqlite:////path/file.db` or `postgresql+psycopg://…`. Opens nothing yet."""
+        self.url = sa.make_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            self._write_engine = _sqlite_engine(self.url, writer=True)
+            self._read_engine = _sqlite_engine(self.url, writer=False)
+            self._writer: Executor = ThreadPoolExecutor(1, thread_name_prefix="db-writer")
+            self._readers: Executor = ThreadPoolExecutor(SQLITE_READERS, thread_name_prefix="db-reader")
+        else:
+            self._write_engine = self._read_engine = sa.create_engine(
+                self.url, pool_size=POSTGRES_CONNECTIONS, max_overflow=0, pool_pre_ping=True, json_serializer=_dumps
+            )
+            self._writer = self._readers = ThreadPoolExecutor(POSTGRES_CONNECTIONS, thread_name_prefix="db")
+
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` in one transaction and commit it. Raises StoreUnavailable when the database cannot be written now.
+
+        Cancelling the caller does not undo it: the transaction ends by itself and may have happened.
+        """
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writer, self.write_now, work))
+
+    async def read(self, work: Work[T]) -> T:
+        """Run `work` on a consistent view. On SQLite a write inside it raises."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work))
+
+    def write_now(self, work: Work[T]) -> T:
+        """`write` from a thread of the caller's: for start-up, the command line and tests, never from the event loop."""
+        try:
+            with self._write_engine.begin() as connection:
+                return work(connection)
+        except exc.DBAPIError as error:
+            raise _translate(error) from error
+
+    def _read_now(self, work: Work[T]) -> T:
+        try:
+            with self._read_engine.begin() as connection:
+                return work(connection)
+        except exc.DBAPIError as error:
+            raise _translate(error) from error
+
+    async def close(self) -> None:
+        def stop() -> None:
+            self._writer.shutdown(wait=True)
+            self._readers.shutdown(wait=True)
+            self._write_engine.dispose()
+            self._read_engine.dispose()
+
+        await asyncio.to_thread(stop)
+
+
+def sqlite_url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def _translate(error: exc.DBAPIError) -> Exception:
+    """What may pass by itself becomes StoreUnavailable; a broken statement or constraint stays the programming error that it is."""
+    passing = isinstance(error, exc.OperationalError | exc.InterfaceError) or error.connection_invalidated
+    return StoreUnavailable(f"the database cannot be used now: {error.orig}") if passing else error
+
+
+def _sqlite_engine(url: sa.URL, *, writer: bool) -> sa.Engine:
+    pool: dict[str, Any] = {"poolclass": StaticPool} if writer else {"poolclass": QueuePool, "pool_size": SQLITE_READERS, "max_overflow": 0}
+    engine = sa.create_engine(url, json_serializer=_dumps, connect_args={"check_same_thread": False}, **pool)
+
+    @event.listens_for(engine, "connect")
+    def prepare(dbapi: sqlite3.Connection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        dbapi.isolation_level = None  # we say BEGIN ourselves
+        pragmas = ["journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"]
+        for pragma in pragmas if writer else [f"busy_timeout={BUSY_TIMEOUT_MS}", "query_only=ON"]:
+            dbapi.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writer else "BEGIN")
+
+    return engine

@@ -1,0 +1,28 @@
+"""What the store raises, split by what the caller should do.
+
+StoreError
+├── StoreUnavailable    try again: locked, disk full, server gone; nothing was written
+├── StoreTooNew         ask a person: the database was made by a newer version and is left alone (RL-5)
+├── StoreHeld           ask a person: another process holds the data directory; names its process id (WD-120)
+└── StoreDamaged        ask a person: the integrity check failed
+"""
+
+
+class StoreError(Exception):
+    pass
+
+
+class StoreUnavailable(StoreError):
+    pass
+
+
+class StoreTooNew(StoreError):
+    pass
+
+
+class StoreHeld(StoreError):
+    pass
+
+
+class StoreDamaged(StoreError):
+    pass
