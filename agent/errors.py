@@ -5,6 +5,7 @@
     │   ├── ModelBusy(retry_after_s)    try again: rate limit, overload, time-out before the first byte, a cut connection
     │   ├── ModelBroken                 the answer is unusable: no choices, broken JSON, a stream without an end; one more try, then give up
     │   ├── ContextOverflow(limit, sent) shorten and try again (RL-22); `limit` in tokens when the provider named it
+    │   ├── NoRoom                      thinking used up the whole answer (MD-06)
     │   └── ModelMisconfigured          ask the operator: key, address, model name, quota
     └── BudgetExceeded(what)          the turn spent its steps, tokens or wall time (RL-23)
 """
@@ -45,8 +46,13 @@ class ContextOverflow(ModelError):
         self.sent = sent
 
 
+class NoRoom(ModelError):
+    code = "no_room"
+
+
 class ModelMisconfigured(ModelError):
     code = "model_setup"
+    permanent = True  # for background work: trying again cannot help
 
 
 class BudgetExceeded(AgentError):

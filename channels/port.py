@@ -37,6 +37,8 @@ class Capabilities:
     `typing_refresh_s`: how often the typing sign must be renewed, or None. `send_budget`: sends per token or window, or None.
     `resend_key_s`: for how many seconds the same part may be sent again and be shown once, or None when it cannot.
     `hold_s`: quiet time after which texts of one sender join into one turn (CH-65); 0 = never.
+    `log_is_delivery`: readers see the stored log itself (the web page), so a part is delivered by being stored.
+    `senders_are_people`: sender ids are our own person ids, proven by signing in.
     """
 
     text_unit: TextUnit
@@ -55,6 +57,8 @@ class Capabilities:
     resend_key_s: float | None = None
     reconcile: bool = False
     hold_s: float = 0.6
+    log_is_delivery: bool = False
+    senders_are_people: bool = False
     liveness_s: float = 120.0  # CH-210: without proof for this long the channel is deaf
 
 

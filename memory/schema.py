@@ -1,7 +1,8 @@
 """Every table of the database, for SQLite and PostgreSQL alike. The first migration makes them; a test holds the two equal.
 
 Times are `UtcTime` (microseconds since 1970, UTC); the plain DateTime type loses its zone on SQLite and a test forbids it.
-Lists and records that only travel together are JSON. Columns that later waves need (audience, origin, canonical version, fingerprints) are here from the start.
+Lists and records that only travel together
+are JSON. Columns that later waves need (audience, origin, canonical version, fingerprints) are here from the start.
 """
 
 from __future__ import annotations

@@ -1,0 +1,132 @@
+"""Prompt assembly in the one order of WD-6, under a token budget. Pure: the same turn gives the same bytes.
+
+Head (stable between turns): instructions, character, persona, standing notes. Then the earlier talk. Tail (made anew): recalled notes and the time,
+in a marked block before the newest message: nothing of it is ever stored as anybody's words (MD-16) and providers' prompt caches keep the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from agent.llm.port import ModelMessage, Role
+from agent.turn import Said, Section, Turn
+from memory import tokens
+
+ANSWER_RESERVE = 0.25  # share of the model's window kept free for the answer
+ANSWER_RESERVE_MAX = 8_192  # tokens; a large window needs no larger reserve
+KEEP_OF_LONG = (0.6, 0.3)  # shares of the room that head and tail of an over-long message keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Messages for the model, their estimated tokens by part, and how many messages of the window were left out to fit."""
+
+    messages: tuple[ModelMessage, ...]
+    sections: tuple[Section, ...]
+    left_out: int = 0
+    shortened: bool = False  # the newest message alone was too long and kept its head and tail (WD-95)
+
+    @property
+    def tokens(self) -> int:
+        return sum(section.tokens for section in self.sections)
+
+
+def assemble(turn: Turn, *, room: int, small: bool = False) -> Prompt:
+    """The prompt for `turn` within `room` tokens; the oldest turns give way first, the head and the newest message last.
+
+    `small`: a tiny model, which a long instruction would confuse.
+    """
+    head = _head(turn, small=small)
+    tail = _tail(turn)
+    head_tokens, tail_tokens = _size(head), tokens.count(tail)
+    newest, shortened = _fit(turn.newest, max(64, room - head_tokens - tail_tokens))
+    newest_tokens = _said_tokens(newest)
+    history = _newest_that_fit(turn.history, room - head_tokens - tail_tokens - newest_tokens)
+    return Prompt(
+        messages=(
+            ModelMessage(role=Role.SYSTEM, text=head),
+            *(_message(said) for said in history),
+            replace(_message(newest), text=f"{tail}{_spoken(newest)}"),
+        ),
+        sections=(
+            Section(name="head", tokens=head_tokens),
+            Section(name="talk", tokens=sum(map(_said_tokens, history))),
+            Section(name="tail", tokens=tail_tokens),
+            Section(name="newest", tokens=newest_tokens),
+        ),
+        left_out=len(turn.history) - len(history),
+        shortened=shortened,
+    )
+
+
+def room_for_prompt(context_window: int, max_prompt: int) -> int:
+    """Tokens a prompt may have: the setting, or what the model's window leaves after the answer (WD-38)."""
+    reserve = min(ANSWER_RESERVE_MAX, int(context_window * ANSWER_RESERVE))
+    return max(256, min(max_prompt, context_window - reserve))
+
+
+@cache
+def words(name: str) -> str:
+    """One of the texts under `prompts/`."""
+    return (files("agent") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _head(turn: Turn, *, small: bool) -> str:
+    character = turn.character
+    parts = [words("small" if small else "system").replace("{name}", character.name)]
+    if turn.system_text:
+        parts.append(turn.system_text)
+    if character.prompt:
+        parts.append(character.prompt)
+    if character.attributes:
+        parts.append("\n".join(f"- {name}: {value}" for name, value in character.attributes.items()))
+    if turn.persona:
+        parts.append(f"In this chat the person is: {turn.persona}")
+    return "\n\n".join([*parts, *turn.head_notes])
+
+
+def _tail(turn: Turn) -> str:
+    clock = (f"Now: {turn.now:%A, %Y-%m-%d %H:%M} ({turn.zone})",) if turn.clock else ()
+    notes = "\n".join((*turn.tail_notes, *clock))
+    return f"[notes for this reply; not written by the person]\n{notes}\n[end of notes]\n\n" if notes else ""
+
+
+def _message(said: Said) -> ModelMessage:
+    return ModelMessage(role=Role.ASSISTANT if said.by_us else Role.USER, text=_spoken(said), images=said.images)
+
+
+def _spoken(said: Said) -> str:
+    return f"{said.speaker}: {said.text}" if said.speaker else said.text
+
+
+def _said_tokens(said: Said) -> int:
+    return tokens.MESSAGE_TOKENS + tokens.count(_spoken(said)) + tokens.IMAGE_TOKENS * len(said.images)
+
+
+def _size(text: str) -> int:
+    return tokens.MESSAGE_TOKENS + tokens.count(text)
+
+
+def _newest_that_fit(history: Sequence[Said], room: int) -> tuple[Said, ...]:
+    """The longest end of `history` within `room` that begins with a person's message, so that no answer stands without its question."""
+    start, left = len(history), room
+    for index in range(len(history) - 1, -1, -1):
+        left -= _said_tokens(history[index])
+        if left < 0:
+            break
+        if not history[index].by_us:
+            start = index
+    return tuple(history[start:])
+
+
+def _fit(said: Said, room: int) -> tuple[Said, bool]:
+    """A message too long by itself keeps head and tail (WD-95)."""
+    size = tokens.count(said.text)
+    if size <= room:
+        return said, False
+    keep = len(said.text) * room / size
+    head, tail = (int(keep * share) for share in KEEP_OF_LONG)
+    return replace(said, text=f"{said.text[:head]}\n[… left out: too long …]\n{said.text[len(said.text) - tail :]}"), True

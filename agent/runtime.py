@@ -1,0 +1,196 @@
+"""One turn of thought: ask the model, run its tools, ask again, until it has answered or its budget is spent.
+
+Retries happen here and nowhere below (RL-21): only for faults that may pass, within a bounded total wait, and with the draft taken back
+first, so that a person never sees the same words twice. What happened is written into the turn's `Record` as it happens, so that a stopped
+or failed turn has its receipt too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from agent.errors import BudgetExceeded, ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured, NoRoom
+from agent.llm.port import ChatModel, Finish, Finished, ModelMessage, ModelRequest, Role, TextDelta, Usage
+from agent.prompt import Prompt, assemble, room_for_prompt
+from agent.tools.port import Tool
+from agent.tools.toolbox import Toolbox, skipped
+from agent.turn import Budget, ModelCall, Record, Said, Sink, Steering, Turn
+
+log = logging.getLogger(__name__)
+
+BUSY_TRIES = 3
+BROKEN_TRIES = 2
+WAIT_TOTAL_S = 30.0  # over all retries of one request; a longer wait is told to the person instead
+FIRST_WAIT_S = 1.0
+OVERFLOW_SHARES = (0.9, 0.5)  # of the limit that the provider named; without one, of 0.7 of what was sent (WD-95)
+UNNAMED_LIMIT = 0.7
+NO_ROOM_OUTPUT = 8_192  # output tokens of the one more try when thinking used up all the room (MD-06)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Runtime:
+    """Answers turns with `models`: the first is asked, the others stand in when it fails. Holds no state of any conversation."""
+
+    def __init__(self, models: Sequence[ChatModel], *, budget: Budget, max_prompt: int, sleep: Sleep = asyncio.sleep) -> None:
+        """`max_prompt`: tokens a prompt may have at most, whatever the model's window."""
+        self._models = models
+        self._budget = budget
+        self._max_prompt = max_prompt
+        self._sleep = sleep
+        self._learned: dict[str, int] = {}  # windows that providers named when they refused (WD-96)
+
+    async def run(self, turn: Turn, *, sink: Sink, record: Record, steering: Steering, tools: Sequence[Tool] = ()) -> str:
+        """The answer's text, possibly empty. Raises AgentError; `record` then holds what was said and tried so far."""
+        asking = _Asking(turn=turn, sink=sink, record=record, toolbox=Toolbox(tools, seconds=self._budget.tool_seconds))
+        for step in range(self._budget.steps):
+            if sum(call.usage.input_tokens + call.usage.output_tokens for call in record.calls) > self._budget.tokens:
+                raise BudgetExceeded("tokens")
+            last = step == self._budget.steps - 1 or asking.toolbox.stuck
+            finished = await self._answered(asking, tools=not last)
+            if not finished.tool_calls:
+                record.finish = finished.reason
+                return record.text
+            if last:
+                raise BudgetExceeded("steps")
+            await self._use_tools(asking, finished, steering)
+        raise BudgetExceeded("steps")
+
+    async def _use_tools(self, asking: _Asking, finished: Finished, steering: Steering) -> None:
+        calls = [asking.toolbox.legal(call) for call in finished.tool_calls]
+        asking.traffic.append(ModelMessage(role=Role.ASSISTANT, text=asking.step_text, tool_calls=tuple(calls)))
+        added: tuple[Said, ...] = ()
+        for asked, legal in zip(finished.tool_calls, calls, strict=True):
+            added = added or steering()
+            if added:
+                asking.traffic.append(skipped(legal))
+                continue
+            asking.sink.tool(legal.name, "started")
+            result, use = await asking.toolbox.run(asked)
+            asking.sink.tool(legal.name, "done" if use.ok else "failed")
+            asking.record.tools.append(use)
+            asking.traffic.append(result)
+        added += steering()
+        asking.record.steered += len(added)
+        asking.traffic += [ModelMessage(role=Role.USER, text=said.text, images=said.images) for said in added]
+
+    async def _answered(self, asking: _Asking, *, tools: bool) -> Finished:
+        """One step: the first model that answers, or the error of the first one that failed for good."""
+        first_error: ModelError | None = None
+        asking.begin_step()
+        for model in self._models:
+            try:
+                finished = await self._fitted(model, asking, tools=tools)
+                if finished.reason is Finish.LENGTH and not asking.step_text and not finished.tool_calls:
+                    finished = await self._patient(model, asking, self._prompt(model, asking), tools=tools, max_output=NO_ROOM_OUTPUT)
+                    if not asking.step_text and not finished.tool_calls:
+                        raise NoRoom("the answer ran out of room before its first word")
+                return finished
+            except ModelError as error:
+                log.warning("model %s failed: %s %s", model.name, error, error.excerpt)
+                first_error = first_error or error
+                asking.take_back()
+        raise first_error or ModelMisconfigured("no model is configured")
+
+    async def _fitted(self, model: ChatModel, asking: _Asking, *, tools: bool) -> Finished:
+        """Ask; when the provider says the prompt is too long, shorten it twice at most, never wiping anything stored (RL-22)."""
+        prompt = self._prompt(model, asking)
+        for share in (*OVERFLOW_SHARES, None):
+            try:
+                return await self._patient(model, asking, prompt, tools=tools)
+            except ContextOverflow as error:
+                if share is None:
+                    raise
+                named = error.limit or int((error.sent or prompt.tokens) * UNNAMED_LIMIT)
+                self._learned[model.name] = named
+                asking.take_back()
+                prompt = self._prompt(model, asking, room=int(named * share))
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _prompt(self, model: ChatModel, asking: _Asking, room: int | None = None) -> Prompt:
+        window = min(model.context_window, self._learned.get(model.name, model.context_window))
+        prompt = assemble(asking.turn, room=room or room_for_prompt(window, self._max_prompt), small=model.provider == "demo")
+        asking.record.sections, asking.record.left_out = prompt.sections, prompt.left_out
+        return prompt
+
+    async def _patient(self, model: ChatModel, asking: _Asking, prompt: Prompt, *, tools: bool, max_output: int | None = None) -> Finished:
+        """Ask, and again while the fault may pass and the waits stay bounded."""
+        request = ModelRequest(
+            messages=(*prompt.messages, *asking.traffic),
+            tools=asking.toolbox.specs if tools and model.supports_tools else (),
+            max_output_tokens=max_output,
+            purpose=asking.turn.purpose,
+        )
+        waited, tries = 0.0, 0
+        while True:
+            try:
+                return await self._once(model, asking, request)
+            except (ModelBusy, ModelBroken) as error:
+                tries += 1
+                named = error.retry_after_s if isinstance(error, ModelBusy) else None
+                wait = FIRST_WAIT_S * 2 ** (tries - 1) if named is None else named
+                if tries >= (BUSY_TRIES if isinstance(error, ModelBusy) else BROKEN_TRIES) or waited + wait > WAIT_TOTAL_S:
+                    raise
+                waited += wait
+            asking.take_back()
+            await self._sleep(wait)
+
+    async def _once(self, model: ChatModel, asking: _Asking, request: ModelRequest) -> Finished:
+        started = time.monotonic()
+        record = asking.record
+        record.model, record.provider = model.name, model.provider
+        outcome, usage = "failed", Usage()
+        try:
+            async for event in model.stream(request):
+                if isinstance(event, TextDelta) and event.text:
+                    if record.first_token_ms is None:
+                        record.first_token_ms = round((time.monotonic() - asking.started) * 1000)
+                    asking.say(event.text)
+                elif isinstance(event, Finished):
+                    outcome, usage = "ok", event.usage
+                    return event
+            raise ModelBroken("the answer ended without an end")
+        except ModelError as error:
+            outcome = error.code
+            raise
+        finally:
+            milliseconds = round((time.monotonic() - started) * 1000)
+            record.calls.append(ModelCall(model=model.name, provider=model.provider, outcome=outcome, usage=usage, milliseconds=milliseconds))
+
+
+class _Asking:
+    """The moving parts of one run: the draft with the mark where the present step began, and the tool traffic so far."""
+
+    def __init__(self, *, turn: Turn, sink: Sink, record: Record, toolbox: Toolbox) -> None:
+        self.turn = turn
+        self.sink = sink
+        self.record = record
+        self.toolbox = toolbox
+        self.traffic: list[ModelMessage] = []
+        self.started = time.monotonic()
+        self._mark = 0
+
+    @property
+    def step_text(self) -> str:
+        return self.record.text[self._mark :].strip()
+
+    def begin_step(self) -> None:
+        self._mark = len(self.record.text)
+
+    def say(self, text: str) -> None:
+        if self._mark and len(self.record.text) == self._mark:
+            text = f"\n\n{text.lstrip()}"  # words of a later step begin a paragraph of their own
+        self.record.text += text
+        self.sink.delta(text)
+
+    def take_back(self) -> None:
+        """Forget the words of the present step: they are about to be said again (MD-08)."""
+        if len(self.record.text) > self._mark:
+            self.record.text = self.record.text[: self._mark]
+            self.sink.reset()
+            if self.record.text:
+                self.sink.delta(self.record.text)
+

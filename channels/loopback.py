@@ -1,0 +1,291 @@
+"""The shipped fake: a whole chat platform in memory, with people, groups, edits, redelivery and faults, behind the same port as the real ones.
+
+`LoopbackPlatform` is the other side: it outlives an adapter that is killed, delivers again what was not acknowledged, keeps what it was sent,
+and fails as its fault plan says. `LoopbackChannel` is the adapter. The contract suite runs on it; so can a test of anything above the port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from channels.errors import AttachmentRefused, ConnectionLost, CredentialRefused, UnreadableEvent
+from channels.message import Account, Address, Attachment, ChatType, EventKind, InboundEvent, ReplyTo
+from channels.port import (
+    Capabilities,
+    ChatMoved,
+    Cursor,
+    Deliver,
+    Markup,
+    NeedsOperator,
+    OutboundPart,
+    Refused,
+    SendOutcome,
+    Sent,
+    TextUnit,
+    TryLater,
+    Unknown,
+)
+from channels.units import measure
+
+CAPABILITIES = Capabilities(
+    text_unit=TextUnit.UTF16,
+    text_max=4096,
+    markup=Markup.MARKDOWN,
+    edit_interval_s=0.05,
+    group_edit_interval_s=0.1,
+    typing_refresh_s=4.0,
+    threads=True,
+    reactions=True,
+    media_max_bytes=10_000_000,
+    resend_key_s=120.0,
+    reconcile=True,
+    hold_s=0.05,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Shown:
+    """A message that people on the platform can see."""
+
+    id: str
+    address: Address
+    text: str
+    reply_to: str = ""
+    part_id: str = ""
+    at: datetime
+    edits: int = 0
+
+
+@dataclass(slots=True)
+class LoopbackPlatform:
+    """The platform's side. `updates` are raw records as the platform would send them; `acknowledged` is the cursor the adapter moved."""
+
+    token: str = "loopback-secret"
+    me: str = "yume"
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    shown: list[Shown] = field(default_factory=list[Shown])
+    typing: dict[str, bool] = field(default_factory=dict[str, bool])
+    reactions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    faults: deque[Mapping[str, Any]] = field(default_factory=deque[Mapping[str, Any]])
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    updates: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    acknowledged: int = 0
+    down: bool = False
+    deaf: bool = False
+    calls: int = 0
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def says(self, chat: str, text: str, *, sender: str = "u1", **more: Any) -> dict[str, Any]:
+        """A person writes; returns the raw update. `more` adds or replaces fields of it (kind, thread, reply_to, files, bot …)."""
+        number = next(self._ids)
+        update = {"n": number, "kind": "message", "chat": chat, "message": f"m{number}", "sender": sender, "name": sender, "text": text} | more
+        return self.deliver(update)
+
+    def deliver(self, update: dict[str, Any]) -> dict[str, Any]:
+        """Put a raw update before the adapter, as it is."""
+        self.updates.append(update)
+        self._news.set()
+        return update
+
+    def edits(self, update: Mapping[str, Any], text: str) -> dict[str, Any]:
+        return self.says(update["chat"], text, sender=update["sender"], kind="edited", message=update["message"])
+
+    def deletes(self, update: Mapping[str, Any]) -> dict[str, Any]:
+        return self.says(update["chat"], "", sender=update["sender"], kind="deleted", message=update["message"])
+
+    def redeliver(self) -> None:
+        """The adapter was killed before it acknowledged: everything after its cursor comes again."""
+        self._news.set()
+
+    def fail_next(self, *plan: Mapping[str, Any]) -> None:
+        """What happens to the next sends, one each: {"later": s}, {"unknown": "before" or "after"}, {"refuse": reason}, {"gone": True},
+        {"operator": reason}, {"moved": chat}."""
+        self.faults.extend(plan)
+
+    def next_fault(self) -> Mapping[str, Any]:
+        return self.faults.popleft() if self.faults else dict[str, Any]()
+
+    def texts(self, chat: str | None = None) -> list[str]:
+        return [message.text for message in self.shown if chat is None or message.address.chat_id == chat]
+
+    async def pending(self, after: int) -> list[dict[str, Any]]:
+        """Updates after a number, waiting for the first."""
+        while True:
+            if self.down:
+                raise ConnectionLost("the platform is not reachable")
+            found = [update for update in self.updates if update["n"] > after]
+            if found and not self.deaf:
+                return found
+            self._news.clear()
+            try:
+                async with asyncio.timeout(0.5):
+                    await self._news.wait()
+            except TimeoutError:
+                if not self.deaf:
+                    return []
+
+
+class LoopbackChannel:
+    """The adapter. Has every optional port that `capabilities` declares."""
+
+    def __init__(
+        self,
+        platform: LoopbackPlatform,
+        *,
+        token: str = "loopback-secret",
+        account: Account | None = None,
+        capabilities: Capabilities = CAPABILITIES,
+        start_after: int = 0,
+    ) -> None:
+        """`start_after`: the stored cursor."""
+        self.account = account or Account(channel="loopback")
+        self.capabilities = capabilities
+        self._platform = platform
+        self._token = token
+        self._position = start_after
+        self._proven_at: datetime | None = None
+
+    @property
+    def proven_at(self) -> datetime | None:
+        return self._proven_at
+
+    async def run(self, deliver: Deliver) -> None:
+        if self._token != self._platform.token:
+            raise CredentialRefused("loopback: the token is wrong; set the right one")
+        while True:
+            updates = await self._platform.pending(self._position)
+            self._proven_at = self._platform.clock()
+            if updates:
+                newest = max(update["n"] for update in updates)
+                await deliver([convert(update, self.account, self._platform.me) for update in updates], Cursor(name="updates", value=str(newest)))
+                self._position = self._platform.acknowledged = newest
+
+    async def send(self, part: OutboundPart) -> SendOutcome:
+        self._platform.calls += 1
+        if measure(part.text, self.capabilities.text_unit) > self.capabilities.text_max:
+            return Refused("message is too long")
+        if self._platform.down:
+            return TryLater()
+        fault = self._platform.next_fault()
+        if outcome := _outcome_of(fault):
+            return outcome
+        if (known := self._shown_as(part)) is not None and part.part_id:
+            return Sent((known.id,))
+        message = self._show(part)
+        return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message.id,))
+
+    async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
+        self._platform.calls += 1
+        fault = self._platform.next_fault()
+        if outcome := _outcome_of(fault):
+            return outcome
+        message = next((message for message in self._platform.shown if message.id == message_id), None)
+        if message is None:
+            return Refused("message to edit not found", gone=True)
+        if message.text != part.text:
+            message.text, message.part_id = part.text, part.part_id
+            message.edits += 1
+        return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message_id,))
+
+    async def typing(self, address: Address, on: bool) -> None:
+        self._platform.typing[str(address)] = on
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> SendOutcome:
+        self._platform.reactions.append((message_id, emoji))
+        return Sent()
+
+    async def find(self, part: OutboundPart, since: datetime) -> tuple[str, ...] | None:
+        known = self._shown_as(part)
+        return (known.id,) if known else None
+
+    async def manages(self, address: Address, sender_id: str) -> bool:
+        return sender_id.startswith("admin")
+
+    async def fetch(self, attachment: Attachment, max_bytes: int) -> bytes:
+        data = self._platform.files.get(attachment.fetch_ref)
+        if data is None:
+            raise AttachmentRefused(f"{attachment.name} is not there")
+        if len(data) > max_bytes:
+            raise AttachmentRefused(f"{attachment.name} is larger than {max_bytes} bytes")
+        return data
+
+    def _show(self, part: OutboundPart) -> Shown:
+        number = f"b{len(self._platform.shown) + 1}"
+        message = Shown(
+            id=number, address=part.address, text=part.text, reply_to=part.reply_to, part_id=part.part_id, at=self._platform.clock()
+        )
+        self._platform.shown.append(message)
+        return message
+
+    def _shown_as(self, part: OutboundPart) -> Shown | None:
+        return next((message for message in self._platform.shown if message.part_id == part.part_id), None)
+
+
+def _outcome_of(fault: Mapping[str, Any]) -> SendOutcome | None:
+    """What a planned fault answers instead of showing anything."""
+    match fault:
+        case {"later": after}:
+            return TryLater(float(after))
+        case {"unknown": "before"}:
+            return Unknown("the connection broke")
+        case {"refuse": reason}:
+            return Refused(str(reason))
+        case {"gone": True}:
+            return Refused("message to edit not found", gone=True)
+        case {"operator": reason}:
+            return NeedsOperator(str(reason))
+        case {"moved": chat}:
+            return ChatMoved(str(chat))
+        case _:
+            return None
+
+
+def convert(update: Mapping[str, Any], account: Account, me: str) -> InboundEvent:
+    """One raw update as an event; an update that cannot be read becomes `unknown` (CH-4)."""
+    try:
+        return _convert(update, account, me)
+    except (KeyError, TypeError, ValueError, UnreadableEvent):
+        return InboundEvent(
+            account=account, kind=EventKind.UNKNOWN, platform_event_id=str(update.get("n")), chat_id=str(update.get("chat", "?")),
+            hint=str(update.get("kind", "?")),
+        )  # fmt: skip
+
+
+def _convert(update: Mapping[str, Any], account: Account, me: str) -> InboundEvent:
+    kind = EventKind(update["kind"])
+    text = update["text"]
+    if not isinstance(text, str):
+        raise UnreadableEvent("text is no text")
+    group = update.get("group", False)
+    reply = update.get("reply_to")
+    mention = f"@{me}"
+    mentioned = not group or mention in text or bool(reply and reply.get("ours"))
+    return InboundEvent(
+        account=account,
+        kind=kind,
+        platform_event_id=str(update["n"]),
+        platform_message_id=update["message"],
+        chat_id=str(update["chat"]),
+        chat_type=(ChatType.THREAD if update.get("thread") else ChatType.GROUP) if group else ChatType.DM,
+        parent_chat_id=str(update.get("parent", "")),
+        thread_id=str(update.get("thread", "")),
+        sender_id=str(update["sender"]),
+        sender_name=update["name"],
+        is_bot=bool(update.get("bot")) or update["sender"] == me,
+        mentioned=mentioned,
+        reply_to=ReplyTo(message_id=reply["id"], author_is_us=bool(reply.get("ours")), excerpt=reply.get("text", "")[:500]) if reply else None,
+        text=text.replace(mention, "").strip() if mention in text else text,
+        attachments=tuple(
+            Attachment(kind=item["kind"], name=item["name"], mime=item.get("mime", ""), size=item.get("size", 0), fetch_ref=item["ref"])
+            for item in update.get("files", ())
+        ),
+        target=str(update.get("target", "")),
+        hint=str(update["kind"]),
+    )

@@ -1,0 +1,318 @@
+"""The composition root: the one file that picks concrete classes and ties them together. What then happens is in `running.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from agent.llm.port import ChatModel
+from channels.message import Account
+from channels.port import Channel
+from channels.web.adapter import CAPABILITIES, WebChannel
+from gateway import titles, turn_store
+from gateway.access import Rules
+from gateway.admin import Admin
+from gateway.attachments import Attachments
+from gateway.budgets import Budgets
+from gateway.channel_set import ChannelSet, Plan
+from gateway.commands import Commands
+from gateway.config import Config, ModelAccount
+from gateway.config_env import SECRETS_FILE
+from gateway.credentials import VisitCache
+from gateway.dispatch import Dispatcher
+from gateway.gate import Gates
+from gateway.house import House, Standing
+from gateway.http.account import AccountRoutes
+from gateway.http.auth import Door
+from gateway.http.base import new_app
+from gateway.http.chats import ChatRoutes
+from gateway.http.control import ControlRoutes
+from gateway.http.files import FileRoutes
+from gateway.http.health import HealthRoutes
+from gateway.http.model_setup import ModelRoutes, Probe
+from gateway.http.operator import OperatorRoutes
+from gateway.http.operator_people import PeopleRoutes
+from gateway.jobs import JobRunner
+from gateway.lanes import Lanes
+from gateway.language import guess, say
+from gateway.login_links import LoginLinks
+from gateway.metrics import new_metrics
+from gateway.models import Models
+from gateway.observer import Observer
+from gateway.outbox import Outbox
+from gateway.outbox_store import OpenPart
+from gateway.passwords import Passwords
+from gateway.people import People
+from gateway.rates import Rates
+from gateway.replies import Replies
+from gateway.reports import Reports
+from gateway.sessions import Sessions
+from gateway.site import Site
+from gateway.stages import Stages
+from gateway.streams import Streams
+from gateway.tally import Tally
+from gateway.tokens import ApiTokens
+from gateway.turn_store import TurnEnd, TurnStart
+from gateway.turns import Turns
+from memory import tokens as counting
+from memory.database import Database, sqlite_url
+
+VERSION = "0.1.0"
+BODY_MAX = 2_000_000  # bytes of a JSON body; a message of 100,000 characters fits in any script
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def make_model(account: ModelAccount) -> ChatModel:
+    """The real thing for a model account. Imported here: the SDK costs two seconds, and the demo model needs none until its first use."""
+    if account.provider == "demo":
+        from agent.llm.demo import DemoModel
+
+        return DemoModel(count_tokens=counting.count)
+    from agent.llm.openai_client import OpenAIModel
+
+    return OpenAIModel(
+        base_url=account.base_url,
+        model=account.name,
+        api_key=account.api_key.get_secret_value(),
+        context_window=account.window_tokens,
+        count_tokens=counting.count,
+        supports_tools=account.supports_tools,
+        sees_images=account.sees_images,
+        first_byte_s=account.first_byte_s,
+        stall_s=account.stall_s,
+        timeout_s=account.timeout_s,
+    )
+
+
+def open_database(config: Config) -> Database:
+    return Database(config.database.url or sqlite_url(config.data_dir / "yumegate.db"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What tests replace: time, models, the database, channels beside the configured ones."""
+
+    clock: Callable[[], datetime] = utc_now
+    make_model: Callable[[ModelAccount], ChatModel] = make_model
+    open_database: Callable[[Config], Database] = open_database
+    more_channels: Sequence[Plan] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that was built, for the one that runs it."""
+
+    db: Database
+    streams: Streams
+    channels: ChannelSet
+    outbox: Outbox
+    lanes: Lanes
+    dispatcher: Dispatcher
+    models: Models
+    jobs: JobRunner
+    budgets: Budgets
+    people: People
+    links: LoginLinks
+    tally: Tally
+    site: Site
+
+
+def build(
+    group: asyncio.TaskGroup,
+    stack: AsyncExitStack,
+    db: Database,
+    standing: Standing,
+    choices: Choices,
+    *,
+    reload: Callable[[], Awaitable[tuple[list[str], list[str]]]],
+    release: Callable[[], Awaitable[int]],
+    probe: Probe,
+    control_secret: str,
+) -> Parts:
+    """Tie the parts together; nothing runs yet. What must be closed is on `stack`. `reload` and `release` are the runner's own (see `running.py`)."""
+    clock = choices.clock
+
+    def config() -> Config:
+        return standing.config
+
+    streams, gates = Streams(), Gates()
+    models = Models(choices.make_model, standing.config)
+    stack.push_async_callback(models.close)
+    channels = ChannelSet(group=group, clock=clock)
+    tally = Tally(new_metrics(), channels, clock)
+    outbox = Outbox(
+        db=db,
+        clock=clock,
+        gates=gates,
+        find_channel=channels.find,
+        group=group,
+        marked_text=_marked,
+        on_outcome=tally.sent,
+        on_account_stopped=tally.halted,
+    )
+    replies = Replies(outbox, can=channels.capabilities, limits=lambda: standing.config.delivery)
+    attachments = Attachments(standing.config.data_dir / "attachments", db)
+    spending = Budgets(db, clock=clock, config=config)
+    naming = titles.Titles(db=db, models=models, streams=streams, config=config, clock=clock)
+    jobs = JobRunner(db, {titles.KIND: naming.run}, grace_s=standing.config.delivery.drain_s)
+    stages = Stages(
+        streams=streams,
+        gates=gates,
+        clock=clock,
+        store_preview=lambda turn_id, ids: db.write(partial(turn_store.store_preview, turn_id=turn_id, ids=ids)),
+        older_parts=outbox.busy_at,
+    )
+
+    def follow_up(connection: sa.Connection, start: TurnStart, ending: TurnEnd) -> None:
+        titles.after_turn(connection, start, ending, with_model=_names_well(models, standing.config, start), now=clock())
+
+    turns = Turns(
+        db=db,
+        clock=clock,
+        config=config,
+        models=models,
+        attachments=attachments,
+        replies=replies,
+        find_channel=channels.find,
+        make_stage=stages,
+        observer=Observer(streams=streams, tally=tally, budgets=spending, models=models, wake_jobs=jobs.wake),
+        follow_up=follow_up,
+        budget_used=spending.used_up,
+    )
+    lanes = Lanes(group, turns.run, concurrency=standing.config.delivery.concurrency)
+    reports = Reports(db, clock)
+    house = House(
+        version=VERSION,
+        started_at=clock(),
+        clock=clock,
+        db=db,
+        standing=standing,
+        channels=channels,
+        lanes=lanes,
+        gates=gates,
+        models=models,
+        reports=reports,
+        jobs=jobs,
+        read_again=reload,
+    )
+    dispatcher = Dispatcher(
+        db=db,
+        clock=clock,
+        config=config,
+        lanes=lanes,
+        commands=Commands(db=db, clock=clock, lanes=lanes, replies=replies, house=house),
+        replies=replies,
+        streams=streams,
+        group=group,
+        rates=Rates(clock, config),
+        on_event=tally.heard,
+    )
+
+    def ready(account: Account) -> None:
+        gates.prove(account)
+        outbox.wake_account(account)
+
+    channels.connect(dispatcher.add_door, ready)
+    people = People(db, clock, stack.enter_context(Passwords()))
+    cache = VisitCache(clock)
+    people.watch(cache.forget_person)
+    sessions, links, tokens = Sessions(db, clock, cache), LoginLinks(db, clock), ApiTokens(db, clock, cache)
+    admin = Admin(
+        db=db,
+        clock=clock,
+        people=people,
+        links=links,
+        tokens=tokens,
+        page=lambda: site.page,
+        wake_jobs=jobs.wake,
+        release=release,
+    )
+    door = Door(lambda: standing.config.channels.web, people, sessions, tokens, cache)
+    chat_routes = ChatRoutes(
+        db=db,
+        clock=clock,
+        config=config,
+        channel=lambda: _page_of(channels),
+        streams=streams,
+        lanes=lanes,
+        attachments=attachments,
+        stop=partial(stop_chat, lanes, dispatcher),
+    )
+    site = Site(
+        new_app(door, reports.note_error, body_max=BODY_MAX),
+        standing.config.channels.web,
+        [
+            *AccountRoutes(people=people, sessions=sessions, links=links, tokens=tokens, page=house, clock=clock).routes(),
+            *chat_routes.routes(),
+            *FileRoutes(attachments=attachments, config=config, clock=clock).routes(),
+            *OperatorRoutes(db=db, clock=clock, view=house, reports=reports).routes(),
+            *PeopleRoutes(people=people, links=links, settings=lambda: standing.config.channels.web).routes(),
+            *ModelRoutes(probe=probe, secrets_file=Path(standing.config_path).parent / SECRETS_FILE, db=db, clock=clock).routes(),
+            *HealthRoutes(readiness=house.readiness, metrics=tally.metrics, clock=clock).routes(),
+            *ControlRoutes(admin, control_secret).routes(),
+        ],
+    )
+    return Parts(
+        db=db,
+        streams=streams,
+        channels=channels,
+        outbox=outbox,
+        lanes=lanes,
+        dispatcher=dispatcher,
+        models=models,
+        jobs=jobs,
+        budgets=spending,
+        people=people,
+        links=links,
+        tally=tally,
+        site=site,
+    )
+
+
+def plans(config: Config, site: Site, choices: Choices) -> list[Plan]:
+    """The accounts that `config` wants to run."""
+    page = Plan(
+        account=Account(channel="web"),
+        settings=config.channels.web.enabled,
+        capabilities=CAPABILITIES,
+        build=lambda: WebChannel(site.answers, clock=choices.clock),
+        rules=Rules,
+    )
+    return [*([page] if config.channels.web.enabled else []), *choices.more_channels]
+
+
+def _marked(part: OpenPart) -> str:
+    return f"{say(guess(part.part.text), 'sent_again')}\n{part.part.text}"
+
+
+def _names_well(models: Models, config: Config, start: TurnStart) -> bool:
+    """The tiny demo model names nothing well, and asking it would keep people waiting."""
+    character = config.characters.get(start.conversation.character, config.characters["default"])
+    return models.helper(character.model).provider != "demo"
+
+
+def _page_of(channels: ChannelSet) -> WebChannel:
+    channel: Channel | None = channels.find(Account(channel="web"))
+    assert isinstance(channel, WebChannel), "the page is being served, so its channel runs"
+    return channel
+
+
+async def stop_chat(lanes: Lanes, dispatcher: Dispatcher, address: str, *, drop_waiting: bool) -> bool:
+    """End what runs in a chat, and what waits too when asked; whether there was anything."""
+    running = lanes.running(address)
+    dropped = lanes.drop_waiting(address) if drop_waiting else []
+    if dropped:
+        await dispatcher.end_rows(dropped, "stopped")
+    if running is not None:
+        running.interrupt()
+    return running is not None or bool(dropped)

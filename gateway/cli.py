@@ -1,0 +1,241 @@
+"""The command line. Nothing heavy is imported at the top: `check`, `login-link` and `token` must answer at once.
+
+A command that needs the store asks the running gateway; when none runs it takes the lock of the data directory itself (WD-120).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.config import Config
+
+EXIT_CONFIG = 78  # a supervisor must not restart for ever (WD-119)
+EXIT_FAULT = 1
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Yumegate: one agent for Telegram, Discord, WeChat and the web.")
+token_app = typer.Typer(no_args_is_help=True, help="API tokens.")
+job_app = typer.Typer(no_args_is_help=True, help="Background jobs.")
+app.add_typer(token_app, name="token")
+app.add_typer(job_app, name="job")
+
+ConfigPath = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+DEFAULT_CONFIG = Path("config.json")
+
+
+@app.command()
+def run(config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Start the gateway and print the page's address with a one-time login link."""
+    import asyncio
+    import signal
+
+    from gateway.config_load import load
+    from gateway.logs import start_logging
+    from gateway.running import CannotStart, Gateway, Started
+    from memory.errors import StoreError
+
+    loaded = load(config, os.environ)
+    if loaded.config is None:
+        _complain(loaded.faults)
+        raise typer.Exit(EXIT_CONFIG)
+    redactor = start_logging(loaded.config.log.level, loaded.config.log.format)
+    _complain(loaded.faults)
+    gateway = Gateway(loaded, load=lambda: load(config, os.environ), redactor=redactor)
+
+    def ready(started: Started) -> None:
+        print(f"Yumegate is ready: {started.page}\nSign in once with this link (10 minutes): {started.login_link}", flush=True)
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _stop_or_leave, stop)
+        await gateway.run(stop, ready)
+
+    try:
+        asyncio.run(serve())
+    except (CannotStart, StoreError, OSError) as error:
+        print(f"Yumegate does not start: {error}", file=sys.stderr)
+        raise typer.Exit(EXIT_FAULT) from error
+
+
+def _stop_or_leave(stop: Any) -> None:
+    """The first signal drains; a second leaves at once, which is safe: everything acknowledged is stored (CH-100)."""
+    if stop.is_set():
+        os._exit(EXIT_FAULT)
+    stop.set()
+
+
+@app.command()
+def check(config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Check the configuration and say everything that is wrong with it."""
+    from gateway.config_load import load
+
+    loaded = load(config, os.environ)
+    _complain(loaded.faults)
+    if loaded.check_failed:
+        raise typer.Exit(EXIT_CONFIG if loaded.config is None else EXIT_FAULT)
+    print(f"{config}: in order")
+
+
+@app.command()
+def doctor(config: ConfigPath = DEFAULT_CONFIG, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Look at everything the gateway needs and say what is wrong and what to do."""
+    import asyncio
+
+    from gateway.doctor import Verdict, examine
+
+    findings = asyncio.run(examine(config, os.environ))
+    if as_json:
+        print(json.dumps([finding.as_json() for finding in findings], ensure_ascii=False, indent=2))
+    else:
+        for finding in findings:
+            print(finding)
+    if any(finding.verdict is Verdict.FAIL for finding in findings):
+        raise typer.Exit(EXIT_FAULT)
+
+
+@app.command("login-link")
+def login_link(
+    config: ConfigPath = DEFAULT_CONFIG, person: Annotated[str, typer.Option(help="Whose; the owner's when left out.")] = ""
+) -> None:
+    """Print a one-time link to sign in with."""
+    print(_admin(config, "login-link", person=person)["url"])
+
+
+@app.command()
+def why(address: Annotated[str, typer.Argument(help="channel:account:chat[:thread]")], config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Say what happened to the last message of a chat."""
+    print(_admin(config, "why", address=address)["text"])
+
+
+@app.command()
+def release(config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Take up the deliveries that were parked after several unclean ends."""
+    print(f"{_admin(config, 'release')['released']} messages are being taken up")
+
+
+@app.command()
+def chat(config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Talk in the terminal with the running gateway."""
+    import asyncio
+
+    from gateway.terminal import talk
+
+    token = _admin(config, "token create", name="terminal")["token"]
+    info = _running(_config(config))
+    if info is None:
+        _leave("no gateway runs: start it first with `yumegate run`")
+    asyncio.run(talk(str(info["url"]), token))
+
+
+@token_app.command("create")
+def token_create(
+    name: Annotated[str, typer.Option(help="What it is for.")],
+    person: Annotated[str, typer.Option(help="Whose: a name or id; the owner's when left out.")] = "",
+    config: ConfigPath = DEFAULT_CONFIG,
+) -> None:
+    """Make an API token and print it, alone on the last line."""
+    made = _admin(config, "token create", name=name, person=person)
+    print(f"A token for {made['person']}; it is shown only now:", file=sys.stderr)
+    print(made["token"])
+
+
+@job_app.command("list")
+def job_list(state: Annotated[str, typer.Option(help="Only those in this state.")] = "", config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """List background jobs, last changed first."""
+    jobs = _admin(config, "job list", state=state)["jobs"]
+    for job in jobs:
+        print(f"{job['id']:>6}  {job['state']:<9} {job['kind']:<16} {job['key']}  {job['error']}".rstrip())
+    if not jobs:
+        print("no jobs")
+
+
+@job_app.command("run")
+def job_run(job: Annotated[str, typer.Argument(help="The job's number.")], config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Let a waiting or parked job run now."""
+    told = _admin(config, "job run", job=job)
+    print(f"job {told['job']} runs now" if told["running"] else f"job {told['job']} runs with the next start")
+
+
+def _config(path: Path) -> Config:
+    from gateway.config_load import load
+
+    loaded = load(path, os.environ)
+    if loaded.config is None:
+        _complain(loaded.faults)
+        raise typer.Exit(EXIT_CONFIG)
+    return loaded.config
+
+
+def _running(config: Config) -> dict[str, str | int] | None:
+    """What the running gateway of this data directory says about itself; None when none runs."""
+    from memory.instance_lock import read_info
+
+    info = read_info(config.data_dir)
+    return info if info and "url" in info else None
+
+
+def _admin(path: Path, command: str, **arguments: str) -> dict[str, Any]:
+    """Carry out a command of `gateway.admin`: in the running gateway, or here."""
+    config = _config(path)
+    info = _running(config)
+    return _ask(info, command, arguments) if info else _alone(config, command, arguments)
+
+
+def _ask(info: dict[str, str | int], command: str, arguments: dict[str, str]) -> dict[str, Any]:
+    from urllib.error import URLError
+    from urllib.request import ProxyHandler, Request, build_opener
+
+    body = json.dumps({"command": command, "arguments": arguments}).encode()
+    headers = {"Content-Type": "application/json", "X-Control-Secret": str(info["secret"])}
+    try:
+        with build_opener(ProxyHandler({})).open(Request(f"{info['url']}/control", body, headers), timeout=30) as answer:
+            told = json.load(answer)
+    except URLError as error:
+        _leave(f"the running gateway (process {info['pid']}) does not answer: {error}")
+    if "fault" in told:
+        _leave(told["fault"])
+    return told["ok"]
+
+
+def _alone(config: Config, command: str, arguments: dict[str, str]) -> dict[str, Any]:
+    import asyncio
+
+    from gateway.offline import carry_out
+    from memory.errors import StoreError
+
+    try:
+        told = asyncio.run(carry_out(config, command, arguments))
+    except (StoreError, OSError) as error:
+        _leave(str(error))
+    if "fault" in told:
+        _leave(told["fault"])
+    return told["ok"]
+
+
+def _complain(faults: Any) -> None:
+    for fault in faults:
+        print(fault, file=sys.stderr)
+        if fault.excerpt:
+            print(fault.excerpt, file=sys.stderr)
+
+
+def _leave(sentence: str) -> Any:
+    print(sentence, file=sys.stderr)
+    raise typer.Exit(EXIT_FAULT)
+
+
+def main() -> None:
+    """The script `yumegate`. Output never fails on a console that cannot show a character (CF-02)."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+    app()

@@ -1,0 +1,245 @@
+"""The running gateway as pages, commands and health checks see it: read-only looks at what the parts know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from channels.web.adapter import TEXT_MAX
+from gateway import job_store
+from gateway.channel_set import ChannelSet
+from gateway.commands import usable_by
+from gateway.config import Config, masked
+from gateway.gate import Gates
+from gateway.http.health import Dependency, Phase, Readiness
+from gateway.http.views import (
+    About,
+    ChannelView,
+    CharacterFacts,
+    CommandFacts,
+    ConfigReport,
+    ConfigView,
+    FaultView,
+    InboxCounts,
+    JobCounts,
+    JobsView,
+    JobView,
+    Limits,
+    ModelFacts,
+    ModelHealth,
+    OutboxCounts,
+    Overview,
+)
+from gateway.jobs import JobRunner
+from gateway.lanes import Lanes
+from gateway.language import say
+from gateway.models import Models
+from gateway.person import Person
+from gateway.reports import Reports
+from gateway.supervise import ChannelStatus
+from memory.database import Database
+from memory.errors import StoreUnavailable
+from memory.schema import inbox
+
+ERRORS_SHOWN = 20
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """What changes while the gateway runs, in one place: written by the composition root alone."""
+
+    config: Config
+    config_path: str
+    loaded_at: datetime
+    faults: tuple[FaultView, ...] = ()
+    phase: Phase = Phase.STARTING
+    parked: bool = False  # deliveries of earlier runs wait for the operator (CH-102)
+    model_fault: str = ""
+    notes: list[str] = field(default_factory=list[str])
+
+
+class House:
+    def __init__(
+        self,
+        *,
+        version: str,
+        started_at: datetime,
+        clock: Callable[[], datetime],
+        db: Database,
+        standing: Standing,
+        channels: ChannelSet,
+        lanes: Lanes,
+        gates: Gates,
+        models: Models,
+        reports: Reports,
+        jobs: JobRunner,
+        read_again: Callable[[], Awaitable[tuple[list[str], list[str]]]],
+    ) -> None:
+        self.version = version
+        self.started_at = started_at
+        self._clock = clock
+        self._db = db
+        self._standing = standing
+        self._channels = channels
+        self._lanes = lanes
+        self._gates = gates
+        self._models = models
+        self._reports = reports
+        self._jobs = jobs
+        self._read_again = read_again
+
+    # -- for commands -----------------------------------------------------------------------------------------------
+
+    def config(self) -> Config:
+        return self._standing.config
+
+    def channel_states(self) -> list[ChannelStatus]:
+        return self._channels.statuses()
+
+    def model_name(self) -> str:
+        return self._models.default.name
+
+    async def job_counts(self) -> dict[str, int]:
+        return (await self._reports.counts())["jobs"]
+
+    async def job_rows(self, limit: int) -> list[dict[str, Any]]:
+        rows = await self._db.read(partial(job_store.list_jobs, limit=limit))
+        return [{"id": row.id, "kind": row.job.kind, "state": row.state, "error": row.error_class} for row in rows if row.state != "done"]
+
+    async def reload(self) -> tuple[list[str], list[str]]:
+        return await self._read_again()
+
+    # -- for the page -----------------------------------------------------------------------------------------------
+
+    def about(self, person: Person | None, language: str) -> About:
+        config = self._standing.config
+        model = self._models.default
+        prefix = config.command_prefixes[0]
+        return About(
+            guests=config.channels.web.guests,
+            model=ModelFacts(name=model.name, provider=model.provider, demo=model.provider == "demo", sees_images=model.sees_images),
+            limits=Limits(
+                text_max=TEXT_MAX,
+                attachments_max=config.channels.web.attachments_max,
+                attachment_bytes=config.channels.web.attachment_bytes,
+            ),
+            version=self.version,
+            commands=tuple(
+                CommandFacts(name=f"{prefix}{command.name}", args=command.args, help=say(language, f"help_{command.name}"))
+                for command in usable_by(person.role if person else "guest")
+            ),
+            characters=tuple(CharacterFacts(id=name, name=character.name or name) for name, character in config.characters.items()),
+        )
+
+    # -- for operators ------------------------------------------------------------------------------------------------
+
+    async def overview(self) -> Overview:
+        counts = await self._reports.counts()
+        model = self._models.default
+        return Overview(
+            version=self.version,
+            uptime_s=(self._clock() - self.started_at).total_seconds(),
+            ready=(await self.readiness()).ready,
+            channels=await self._channel_views(),
+            model=ModelHealth(name=model.name, provider=model.provider, ok=not self._standing.model_fault, reason=self._standing.model_fault),
+            jobs=JobCounts(**counts["jobs"]),
+            inbox=InboxCounts(**counts["inbox"]),
+            outbox=OutboxCounts(**counts["outbox"]),
+            config=ConfigView(path=self._standing.config_path, loaded_at=self._standing.loaded_at, faults=self._standing.faults),
+            errors=tuple(await self._reports.recent_errors(ERRORS_SHOWN)),
+        )
+
+    async def jobs(self, state: str) -> JobsView:
+        wanted: Any = state or None
+        rows = await self._db.read(partial(job_store.list_jobs, state=wanted))
+        return JobsView(jobs=tuple(map(_job_view, rows)), schedule=())
+
+    async def run_job(self, job_id: int) -> JobView | None:
+        now = self._clock()
+
+        def work(connection: sa.Connection) -> job_store.JobRow | None:
+            job_store.run_now(connection, job_id, now=now)
+            return next((row for row in job_store.list_jobs(connection, limit=10_000) if row.id == job_id), None)
+
+        row = await self._db.write(work)
+        self._jobs.wake()
+        return _job_view(row) if row else None
+
+    async def config_report(self) -> ConfigReport:
+        standing = self._standing
+        return ConfigReport(
+            path=standing.config_path, loaded_at=standing.loaded_at, faults=standing.faults, effective=masked(standing.config)
+        )
+
+    # -- for health ---------------------------------------------------------------------------------------------------
+
+    async def readiness(self) -> Readiness:
+        try:
+            views = await self._channel_views()
+            database_ok = True
+        except StoreUnavailable:
+            views, database_ok = tuple(map(self._channel_view, self._channels.statuses())), False
+        standing = self._standing
+        dependencies = [Dependency(name="model", ok=not standing.model_fault, reason=standing.model_fault)]
+        if standing.parked:
+            reason = "several unclean ends: unfinished deliveries wait; `yumegate release` takes them up"
+            dependencies.append(Dependency(name="deliveries", ok=False, reason=reason))
+        return Readiness(
+            phase=standing.phase,
+            database_ok=database_ok,
+            channels=views,
+            dependencies=tuple(dependencies),
+            config_faults=standing.faults,
+        )
+
+    async def _channel_views(self) -> tuple[ChannelView, ...]:
+        backlog = await self._db.read(_backlog)
+        return tuple(self._channel_view(status, backlog) for status in self._channels.statuses())
+
+    def _channel_view(self, status: ChannelStatus, backlog: Mapping[str, tuple[int, datetime]] | None = None) -> ChannelView:
+        now = self._clock()
+        waiting, oldest = (backlog or {}).get(str(status.account), (0, None))
+        return ChannelView(
+            channel=status.account.channel,
+            account=status.account.name,
+            state=status.state.value,
+            reason=status.reason,
+            proven_at=status.proven_at,
+            last_in=status.last_in,
+            last_out=status.last_out,
+            backlog=waiting,
+            oldest_waiting_s=(now - oldest).total_seconds() if oldest else None,
+            gate_until=self._gates.account_closed_until(status.account, now),
+            last_error=status.last_error,
+        )
+
+
+_BACKLOG = (
+    sa.select(inbox.c.channel, inbox.c.account, sa.func.count(), sa.func.min(inbox.c.received_at))
+    .where(inbox.c.state.in_(("new", "held", "running")))
+    .group_by(inbox.c.channel, inbox.c.account)
+)
+
+
+def _backlog(connection: sa.Connection) -> dict[str, tuple[int, datetime]]:
+    return {f"{channel}:{account}": (count, oldest) for channel, account, count, oldest in connection.execute(_BACKLOG)}
+
+
+def _job_view(row: job_store.JobRow) -> JobView:
+    return JobView(
+        id=row.id,
+        kind=row.job.kind,
+        key=row.job.key,
+        scope=row.job.scope,
+        state=row.state,
+        attempts=row.attempts,
+        not_before=row.job.not_before,
+        error_class=row.error_class,
+        result=row.result,
+        updated_at=row.updated_at,
+    )

@@ -1,0 +1,304 @@
+"""Durable in: one transaction stores what a platform delivered, its cursor, and what is to become of each event (CH-10, CH-50 to CH-53).
+
+Plain functions on a `Connection`. An event that cannot be taken is rolled back to its savepoint and stored as `dead`, so that it never
+stops the ones behind it (CH-4). Nothing here talks to anybody: the dispatcher acts on what comes back, after the commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from channels.message import Address, ChatType, EventKind, InboundEvent, clean, is_blank, to_json
+from channels.port import Accepted, Arrival, Capabilities, Cursor
+from gateway import inbox, senders
+from gateway.access import Facts, Rules, decide
+from gateway.command_line import CommandLine, parse
+from gateway.inbox import Waiting
+from gateway.senders import Sender
+from memory import conversations
+from memory.conversations import Conversation, Message
+from memory.ids import new_delivery, new_turn
+from memory.schema import message_refs, outbox, spaces
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCall:
+    """An admitted command, to be carried out at once beside whatever runs."""
+
+    row_id: int
+    conversation_id: str
+    sender: Sender
+    line: CommandLine
+    event: InboundEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What became of one event. At most one of `waiting` and `command` is set."""
+
+    accepted: Accepted
+    event: InboundEvent
+    conversation_id: str = ""
+    message: Message | None = None
+    waiting: Waiting | None = None
+    command: CommandCall | None = None
+
+
+def _never(*_: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the gateway knows beside the database when events arrive."""
+
+    now: datetime
+    capabilities: Capabilities
+    rules: Rules
+    prefixes: tuple[str, ...]
+    needed_role: Callable[[str], str]  # of a command's name; empty for an unknown one
+    queue_full: Callable[[str], bool] = _never  # of an address
+    over_rate: Callable[[str, str], bool] = _never  # of a person or sender, and an address
+    length: Callable[[str], int] = len  # in the platform's own unit
+
+
+def receive(connection: sa.Connection, events: Sequence[InboundEvent], cursor: Cursor | None, setting: Setting) -> list[Received]:
+    """Store `events` and `cursor`; one `Received` per event, in order."""
+    received = [_guarded(connection, event, setting) for event in events]
+    if cursor is not None and events:
+        account = events[0].account
+        inbox.save_cursor(connection, channel=account.channel, account=account.name, cursor=cursor, now=setting.now)
+    return received
+
+
+def _guarded(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    event = replace(event, text=clean(event.text), delivery_id=new_delivery())
+    if (known := inbox.find_duplicate(connection, event)) is not None:
+        return Received(accepted=known[0], event=event, conversation_id=known[1])
+    try:
+        with connection.begin_nested():
+            return _TAKES[event.kind](connection, event, setting)
+    except (ValueError, TypeError, LookupError, exc.IntegrityError, exc.DataError):
+        log.exception("delivery %s could not be taken in", event.delivery_id)
+        return _refused(connection, event, setting, "unreadable", state="dead")
+
+
+def _take_message(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    sender = senders.find(connection, event, are_people=setting.capabilities.senders_are_people)
+    chat = conversations.conversation_by_key(connection, str(event.address))
+    line = parse(event.text, setting.prefixes) if event.kind is EventKind.MESSAGE else None
+    rule = decide(_facts(connection, event, setting, sender, chat, line)) or _says_nothing(event)
+    if rule:
+        return _refused(connection, event, setting, rule, conversation_id=chat.id if chat else "")
+    if sender is None:
+        sender = senders.meet(connection, event, role="user" if setting.rules.admits(event.sender_id) else "guest", now=setting.now)
+    conversation_id = chat.id if chat else senders.open_chat(connection, event, person_id=sender.id, now=setting.now)
+    if line is not None:
+        return _admit_command(connection, event, setting, sender, conversation_id, line)
+    return _admit(connection, event, setting, sender, conversation_id, busy=chat.busy if chat else "")
+
+
+def _says_nothing(event: InboundEvent) -> str:
+    empty = event.kind is EventKind.MESSAGE and is_blank(event.text) and not event.attachments and event.reply_to is None
+    return "blank" if empty else ""
+
+
+def _facts(
+    connection: sa.Connection,
+    event: InboundEvent,
+    setting: Setting,
+    sender: Sender | None,
+    chat: Conversation | None,
+    line: CommandLine | None,
+) -> Facts:
+    in_group = event.chat_type is not ChatType.DM
+    address = str(event.address)
+    return Facts(
+        rules=setting.rules,
+        is_bot=event.is_bot,
+        bot_listed=event.sender_id in setting.rules.bots,
+        blocked=sender is not None and sender.blocked,
+        yours=not setting.capabilities.senders_are_people or (sender is not None and chat is not None and chat.person_id == sender.id),
+        role=sender.role if sender else "",
+        admitted=(sender is not None and sender.role != "guest") or setting.rules.admits(event.sender_id),
+        in_group=in_group,
+        group_allowed=in_group
+        and (setting.rules.admits_group(event.chat_id, event.parent_chat_id) or senders.space_allowed(connection, event)),
+        privacy_full=sender is not None and sender.privacy == "full",
+        for_other_bot=line is not None and bool(line.bot),
+        mentioned=event.mentioned,
+        needed_role=setting.needed_role(line.name) if line else "",
+        over_rate=setting.over_rate(sender.id if sender else event.sender_id, address),
+        queue_full=line is None and setting.queue_full(address),
+    )
+
+
+def _refused(
+    connection: sa.Connection, event: InboundEvent, setting: Setting, rule: str, *, state: str = "ignored", conversation_id: str = ""
+) -> Received:
+    inbox.store(connection, event, state=state, rule=rule, conversation_id=conversation_id, now=setting.now)
+    accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state=state, rule=rule)
+    return Received(accepted=accepted, event=event, conversation_id=conversation_id)
+
+
+def _admit(
+    connection: sa.Connection, event: InboundEvent, setting: Setting, sender: Sender, conversation_id: str, *, busy: str
+) -> Received:
+    """A message joins the log; an action on a turn (regenerate) only waits for its lane."""
+    is_action = event.kind is EventKind.ACTION
+    turn_id = event.target if is_action else new_turn()
+    message = None if is_action else _log(connection, event, setting, sender, conversation_id, turn_id=turn_id)
+    message_id = message.id if message else ""
+    row_id = inbox.store(
+        connection,
+        event,
+        state="new",
+        conversation_id=conversation_id,
+        person_id=sender.id,
+        message_id=message_id,
+        turn_id=turn_id,
+        now=setting.now,
+    )
+    waiting = Waiting(
+        row_id=row_id,
+        delivery_id=event.delivery_id,
+        address=str(event.address),
+        conversation_id=conversation_id,
+        person_id=sender.id,
+        message_id=message_id,
+        turn_id=turn_id,
+        action=event.hint if is_action else "",
+        received_at=event.received_at,
+        text_length=setting.length(event.text),
+        attachments=len(event.attachments),
+        text=event.text,
+        platform_message_id=event.platform_message_id,
+        busy=busy,
+    )
+    accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state="new", message_id=message_id, turn_id=turn_id)
+    return Received(accepted=accepted, event=event, conversation_id=conversation_id, message=message, waiting=waiting)
+
+
+def _admit_command(
+    connection: sa.Connection, event: InboundEvent, setting: Setting, sender: Sender, conversation_id: str, line: CommandLine
+) -> Received:
+    message = _log(connection, event, setting, sender, conversation_id, origin="command")
+    row_id = inbox.store(
+        connection,
+        event,
+        state="new",
+        conversation_id=conversation_id,
+        person_id=sender.id,
+        message_id=message.id,
+        now=setting.now,
+    )
+    call = CommandCall(row_id=row_id, conversation_id=conversation_id, sender=sender, line=line, event=event)
+    accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state="new", message_id=message.id)
+    return Received(accepted=accepted, event=event, conversation_id=conversation_id, message=message, command=call)
+
+
+def _log(
+    connection: sa.Connection,
+    event: InboundEvent,
+    setting: Setting,
+    sender: Sender,
+    conversation_id: str,
+    *,
+    turn_id: str = "",
+    origin: str = "person",
+) -> Message:
+    if event.target:  # edit-and-resend: that message and all after it leave the talk first (WO-10)
+        replaced = conversations.message(connection, event.target)
+        if replaced is None or replaced.conversation_id != conversation_id:
+            raise LookupError(f"no message {event.target} in this conversation")
+        conversations.rewind(connection, conversation_id, replaced.seq)
+    message = conversations.add_message(
+        connection,
+        now=setting.now,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+        role="user",
+        origin=origin,
+        author_person_id=sender.id,
+        author_name=sender.name or event.sender_name,
+        text=event.text,
+        attachments=[to_json(attachment) for attachment in event.attachments],
+        reply_to=to_json(event.reply_to) if event.reply_to else None,
+    )
+    if event.platform_message_id:
+        at = _ref(event)
+        conversations.add_ref(connection, **at, message_id=message.id)
+    return message
+
+
+def _ref(event: InboundEvent) -> dict[str, str]:
+    return {
+        "channel": event.account.channel,
+        "account": event.account.name,
+        "chat_id": event.chat_id,
+        "platform_message_id": event.platform_message_id,
+    }
+
+
+def _take_edit(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    """History is corrected; a turn that has not begun reads the new words, a running or finished one is not answered again (CH-2)."""
+    found = conversations.by_ref(connection, **_ref(event))
+    if found is not None and found.state == "live":
+        conversations.correct(connection, found, event.text, setting.now)
+    return _noted(connection, event, setting, found.conversation_id if found else "")
+
+
+def _take_deletion(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    """The words leave the log; a waiting message is dropped, a running turn goes on (CH-2)."""
+    found = conversations.by_ref(connection, **_ref(event))
+    if found is not None:
+        conversations.forget(connection, found.id)
+        waiting = inbox.waiting_of_message(connection, found.id)
+        inbox.finish(connection, waiting, now=setting.now, state="ignored", rule="deleted")
+        inbox.forget_words(connection, found.id)
+    return _noted(connection, event, setting, found.conversation_id if found else "")
+
+
+def _take_migration(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    """A group got another id: everything kept under the old one follows, in this transaction; repeating it changes nothing (CH-166)."""
+    new = Address(account=event.account, chat_id=event.target, thread_id=event.thread_id)
+    move_chat(connection, old=event.address, new=new)
+    return _noted(connection, event, setting, "")
+
+
+def move_chat(connection: sa.Connection, *, old: Address, new: Address) -> None:
+    conversations.rekey(connection, old=str(old), new=str(new))
+    connection.execute(sa.update(outbox).where(outbox.c.address == str(old)).values(address=str(new)))
+    same_account = (spaces.c.channel == old.account.channel) & (spaces.c.account == old.account.name)
+    connection.execute(sa.update(spaces).where(same_account, spaces.c.platform_space_id == old.chat_id).values(platform_space_id=new.chat_id))
+    of_account = (message_refs.c.channel == old.account.channel) & (message_refs.c.account == old.account.name)
+    connection.execute(sa.update(message_refs).where(of_account, message_refs.c.chat_id == old.chat_id).values(chat_id=new.chat_id))
+
+
+def _noted(connection: sa.Connection, event: InboundEvent, setting: Setting, conversation_id: str) -> Received:
+    inbox.store(connection, event, state="done", conversation_id=conversation_id, now=setting.now)
+    accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state="done")
+    return Received(accepted=accepted, event=event, conversation_id=conversation_id)
+
+
+def _report(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    return _refused(connection, event, setting, event.kind.value)
+
+
+_TAKES: dict[EventKind, Callable[[sa.Connection, InboundEvent, Setting], Received]] = {
+    EventKind.MESSAGE: _take_message,
+    EventKind.ACTION: _take_message,
+    EventKind.EDITED: _take_edit,
+    EventKind.DELETED: _take_deletion,
+    EventKind.MIGRATED: _take_migration,
+    EventKind.MEMBERSHIP: _report,
+    EventKind.UNKNOWN: _report,
+}

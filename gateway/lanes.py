@@ -1,0 +1,242 @@
+"""One ordered lane per conversation: what waits, what runs, what joins (CH-60 to CH-73).
+
+The lane alone knows whether its conversation is busy; no second flag exists to disagree. Lanes are made on demand and go after a minute of
+silence. Everything here runs on the event loop; what is stored is the inbox's business, so a restart forms the same turns again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from gateway.inbox import Waiting
+
+log = logging.getLogger(__name__)
+
+IDLE_S = 60.0
+HOLD_MEDIA_S = 1.2  # an album or a lone attachment waits for the rest
+HOLD_NEAR_LIMIT_S = 2.5  # clients cut long pastes at the platform's limit
+NEAR_LIMIT = 96  # units
+HOLD_TOTAL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """How long a lane waits for more before a turn begins. `quiet_s` 0 = every message is its own turn at once.
+
+    Late messages (CH-55) are answered in one turn, without waiting for more.
+    """
+
+    quiet_s: float
+    text_max: int
+    is_late: Callable[[Waiting], bool] = lambda _item: False
+
+    def wait_after(self, item: Waiting) -> float:
+        """Seconds of quiet after `item` that end the gathering (CH-65)."""
+        if self.quiet_s == 0 or item.action or self.is_late(item):
+            return 0.0
+        if item.text_length > self.text_max - NEAR_LIMIT:
+            return HOLD_NEAR_LIMIT_S
+        return HOLD_MEDIA_S if item.attachments else self.quiet_s
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RunningTurn:
+    """The turn that a lane runs now. `interrupt` ends it from outside; what came meanwhile and steers it stands in `steering`."""
+
+    items: tuple[Waiting, ...]
+    started: float = field(default_factory=time.monotonic)
+    steering: list[Waiting] = field(default_factory=list[Waiting])
+    taken: list[Waiting] = field(default_factory=list[Waiting])
+    stopped: bool = False
+    told_busy: bool = False
+    progress: float = field(default_factory=time.monotonic)
+    scope: asyncio.Timeout | None = None
+
+    @property
+    def turn_id(self) -> str:
+        return self.items[0].turn_id
+
+    @property
+    def person_id(self) -> str:
+        return self.items[0].person_id
+
+    @property
+    def age(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self.started
+
+    @property
+    def idle(self) -> float:
+        """Seconds since it last made progress."""
+        return time.monotonic() - self.progress
+
+    def interrupt(self) -> None:
+        """End the turn at its next await; it keeps what was already said (CH-72)."""
+        self.stopped = True
+        if self.scope is not None and not self.scope.expired():
+            self.scope.reschedule(asyncio.get_running_loop().time())
+
+    def take_steering(self) -> list[Waiting]:
+        """What was added since the last look; from now on it belongs to this turn."""
+        added, self.steering = self.steering, []
+        self.taken += added
+        return added
+
+
+RunTurn = Callable[[RunningTurn], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    address: str
+    holding: Holding
+    waiting: deque[Waiting] = field(default_factory=deque[Waiting])
+    running: RunningTurn | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    flush: bool = False
+
+
+class Lanes:
+    """All lanes of this process."""
+
+    def __init__(self, group: asyncio.TaskGroup, run_turn: RunTurn, *, concurrency: int = 256) -> None:
+        self._group = group
+        self._run_turn = run_turn
+        self._slots = asyncio.Semaphore(concurrency)
+        self._lanes: dict[str, _Lane] = {}
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._open = True
+
+    def put(self, item: Waiting, holding: Holding, *, may_steer: bool = False) -> str:
+        """Add an item to its lane. Says what became of it: "started" (nothing was in the way), "steered" or "queued"."""
+        lane = self._lanes.get(item.address)
+        if lane is None:
+            lane = self._lanes[item.address] = _Lane(item.address, holding)
+            self._group.create_task(self._work(lane), name=f"lane {item.address}")
+        steers = may_steer and not item.action and not item.attachments
+        if lane.running is not None and steers and item.person_id == lane.running.person_id and not lane.running.stopped and not lane.waiting:
+            lane.running.steering.append(item)
+            return "steered"
+        busy = lane.running is not None
+        lane.waiting.append(item)
+        lane.changed.set()
+        return "queued" if busy else "started"
+
+    def waiting(self, address: str) -> int:
+        """How many messages wait or steer in a chat."""
+        lane = self._lanes.get(address)
+        return 0 if lane is None else len(lane.waiting) + (len(lane.running.steering) if lane.running else 0)
+
+    def running(self, address: str) -> RunningTurn | None:
+        lane = self._lanes.get(address)
+        return lane.running if lane else None
+
+    def drop_waiting(self, address: str) -> list[Waiting]:
+        """Empty a chat's queue (`/stop all`) and return what was in it."""
+        lane = self._lanes.get(address)
+        if lane is None:
+            return []
+        dropped = list(lane.waiting)
+        lane.waiting.clear()
+        if lane.running is not None:
+            dropped += lane.running.steering
+            lane.running.steering = []
+        return dropped
+
+    def flush(self, address: str) -> None:
+        """A command came: what is held for more begins now (CH-65)."""
+        lane = self._lanes.get(address)
+        if lane is not None:
+            lane.flush = True
+            lane.changed.set()
+
+    def forget(self, message_id: str) -> None:
+        """A waiting message was deleted by its author."""
+        for lane in self._lanes.values():
+            lane.waiting = deque(item for item in lane.waiting if item.message_id != message_id)
+
+    @property
+    def depth(self) -> int:
+        return sum(len(lane.waiting) for lane in self._lanes.values())
+
+    @property
+    def turns(self) -> list[RunningTurn]:
+        return [lane.running for lane in self._lanes.values() if lane.running is not None]
+
+    async def quiet(self) -> None:
+        """Returns when no turn runs; the caller bounds the wait."""
+        await self._quiet.wait()
+
+    def close(self) -> None:
+        """Start no further turn; what waits is stored and resumes with the next start (CH-100)."""
+        self._open = False
+        for lane in self._lanes.values():
+            lane.changed.set()
+
+    async def _work(self, lane: _Lane) -> None:
+        try:
+            while self._open:
+                batch = await self._gather(lane)
+                if not batch:
+                    return
+                async with self._slots:
+                    if not self._open:
+                        return
+                    lane.running = RunningTurn(items=batch)
+                    self._quiet.clear()
+                    try:
+                        await self._run_turn(lane.running)
+                    except Exception:  # one of the four homes (STYLE): a turn that failed unforeseen must not end its lane
+                        log.exception("turn %s failed", lane.running.turn_id)
+                    finally:
+                        left = lane.running.steering  # came too late to be taken in: the next turn (CH-70)
+                        lane.running = None
+                        lane.waiting.extendleft(reversed(left))
+                        if not self.turns:
+                            self._quiet.set()
+        finally:
+            self._lanes.pop(lane.address, None)
+
+    async def _gather(self, lane: _Lane) -> tuple[Waiting, ...]:
+        """The next turn's items: the first that waits, and what its sender adds within the quiet time. Empty when the lane went idle."""
+        while not lane.waiting:
+            lane.changed.clear()
+            try:
+                async with asyncio.timeout(IDLE_S):
+                    await lane.changed.wait()
+            except TimeoutError:
+                if not lane.waiting:
+                    return ()
+            if not self._open:
+                return ()
+        batch = [lane.waiting.popleft()]
+        began = time.monotonic()
+        lane.flush = False
+        while True:
+            if (joined := self._joinable(lane, batch)) is not None:
+                batch.append(joined)
+                continue
+            wait = min(lane.holding.wait_after(batch[-1]), HOLD_TOTAL_S - (time.monotonic() - began))
+            if wait <= 0 or lane.waiting or lane.flush:
+                return tuple(batch)
+            lane.changed.clear()
+            try:
+                async with asyncio.timeout(wait):
+                    await lane.changed.wait()
+            except TimeoutError:
+                return tuple(batch)
+
+    @staticmethod
+    def _joinable(lane: _Lane, batch: list[Waiting]) -> Waiting | None:
+        """What stands next in the queue, when it belongs to this batch: the same sender, held together or both late, and no action."""
+        if not lane.waiting or batch[0].action:
+            return None
+        following = lane.waiting[0]
+        together = lane.holding.quiet_s > 0 or (lane.holding.is_late(batch[-1]) and lane.holding.is_late(following))
+        return lane.waiting.popleft() if together and not following.action and following.person_id == batch[0].person_id else None

@@ -1,0 +1,35 @@
+"""What follows the end of a turn, outside its transaction: live viewers, metrics and budgets are told. Nothing here is needed for correctness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from agent.turn import Record
+from gateway.budgets import Budgets
+from gateway.models import Models
+from gateway.shapes import message_json
+from gateway.streams import Streams
+from gateway.tally import Tally
+from gateway.turn_store import TurnEnd, TurnStart
+from memory.conversations import Message
+
+
+class Observer:
+    def __init__(self, *, streams: Streams, tally: Tally, budgets: Budgets, models: Models, wake_jobs: Callable[[], None]) -> None:
+        self._streams = streams
+        self._tally = tally
+        self._budgets = budgets
+        self._models = models
+        self._wake_jobs = wake_jobs
+
+    def ended(self, start: TurnStart, ending: TurnEnd, added: Sequence[Message], record: Record, seconds: float) -> None:
+        chat = start.conversation
+        if ending.state == "failed":
+            error = {"turn_id": ending.turn_id, "code": ending.error_code, "message": ending.notice}
+            self._streams.publish(chat.id, "error", error)
+        for message in added:
+            self._streams.publish(chat.id, "message", message_json(message))
+        self._streams.end(chat.id, ending.turn_id, ending.state)
+        self._budgets.spend(start, record.calls, sum(map(self._models.cost, record.calls)))
+        self._tally.turned(chat.channel, ending.state, record, seconds)
+        self._wake_jobs()

@@ -1,0 +1,121 @@
+"""What happens to a part next, decided purely: the state table of CH-80 and the expiry of CH-82.
+
+The outbox itself only carries these decisions out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from channels.port import Capabilities, ChatMoved, NeedsOperator, Refused, SendOutcome, Sent, TryLater, Unknown
+
+MARGIN_S = 0.5  # after a platform's wait, beside up to a tenth of jitter (CH-91)
+EDIT_TRIES = 5  # an unanswered edit is repeated, editing is idempotent (CH-97); this bounds it
+UNKNOWN_MAX = 2
+RETRY_S = 1.0  # when "try later" names no time; doubled with every try up to:
+RETRY_MAX_S = 60.0
+
+
+class PartState(StrEnum):
+    QUEUED = "queued"
+    SENDING = "sending"
+    UNKNOWN = "unknown"
+    SENT = "sent"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+
+OPEN = (PartState.QUEUED, PartState.SENDING, PartState.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartView:
+    """What the rules look at. `unknowns` counts the tries of which nobody can tell whether they arrived."""
+
+    state: PartState
+    attempts: int
+    unknowns: int
+    expires_at: datetime
+    not_before: datetime | None = None
+    attempted_at: datetime | None = None
+    is_edit: bool = False
+
+
+class Step(StrEnum):
+    SEND = "send"
+    SEND_MARKED = "send_marked"  # the text says that it may be a second copy
+    LOOK_UP = "look_up"
+    WAIT = "wait"
+    EXPIRE = "expire"
+    GIVE_UP = "give_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    step: Step
+    until: datetime | None = None
+
+
+def next_step(part: PartView, now: datetime, can: Capabilities, closed_until: datetime | None = None) -> Next:
+    """What to do with the oldest open part of a chat. `closed_until`: the gate's time, None when it is open."""
+    if part.expires_at <= now:
+        return Next(step=Step.EXPIRE)
+    waits = [until for until in (part.not_before, closed_until) if until is not None and until > now]
+    if waits:
+        return Next(step=Step.WAIT, until=min(max(waits), part.expires_at))
+    if part.state is PartState.QUEUED:
+        return Next(step=Step.SEND)
+    if part.is_edit:
+        return Next(step=Step.SEND if part.unknowns < EDIT_TRIES else Step.GIVE_UP)
+    if can.resend_key_s is not None and part.attempted_at is not None and now - part.attempted_at < timedelta(seconds=can.resend_key_s):
+        return Next(step=Step.SEND)
+    if can.reconcile:
+        return Next(step=Step.LOOK_UP)
+    return Next(step=Step.SEND_MARKED if part.unknowns < UNKNOWN_MAX else Step.GIVE_UP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How a part's row changes after a try. `gate_s` closes the chat's gate; `stop_account` says why the account may send nothing."""
+
+    state: PartState
+    reason: str = ""
+    platform_ids: tuple[str, ...] = ()
+    not_before: datetime | None = None
+    unknowns: int = 0
+    new_chat_id: str = ""
+    as_new: bool = False  # the edit's target is gone: send the same words as a new message
+    gate_s: float = 0.0
+    stop_account: str = ""
+
+
+def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float) -> Change:
+    """The change that `outcome` of one try makes. `jitter`: 0 to 1, chosen by the caller."""
+    match outcome:
+        case Sent(platform_ids=ids):
+            return Change(state=PartState.SENT, platform_ids=ids, unknowns=part.unknowns)
+        case TryLater(after_s=after):
+            own = min(RETRY_MAX_S, RETRY_S * 2 ** min(part.attempts, 10))
+            wait = (after or own) * (1 + 0.1 * jitter) + MARGIN_S
+            return Change(
+                state=PartState.QUEUED,
+                not_before=now + timedelta(seconds=wait),
+                unknowns=part.unknowns,
+                gate_s=wait if after else 0.0,
+                reason=f"asked to wait {after:g} s" if after else "not reachable",
+            )
+        case Unknown(reason=reason):
+            return Change(state=PartState.UNKNOWN, reason=reason or "no answer came", unknowns=part.unknowns + 1)
+        case Refused(gone=True, reason=reason) if part.is_edit:
+            return Change(state=PartState.QUEUED, reason=reason, unknowns=part.unknowns, as_new=True)
+        case Refused(reason=reason):
+            return Change(state=PartState.FAILED, reason=reason, unknowns=part.unknowns)
+        case NeedsOperator(reason=reason):
+            return Change(state=PartState.QUEUED, reason=reason, unknowns=part.unknowns, stop_account=reason)
+        case ChatMoved(new_chat_id=chat_id):
+            return Change(state=PartState.QUEUED, unknowns=part.unknowns, new_chat_id=chat_id)
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,175 @@
+"""The rows of the outbox: a reply is stored as ordered parts before anything is sent (CH-80). Plain functions on a `Connection`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from channels.message import from_json, to_json
+from channels.port import OutboundPart
+from gateway.outbox_rules import OPEN, Change, PartState, PartView
+from memory.schema import outbox
+
+_OPEN_STATES = tuple(state.value for state in OPEN)
+_LOST = (PartState.FAILED.value, PartState.EXPIRED.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPart:
+    """A part to be stored. `kind`: answer, notice or reminder; `conversation_id` and the rest link it back for receipts and `/why`."""
+
+    part: OutboundPart
+    kind: str
+    expires_at: datetime
+    conversation_id: str = ""
+    turn_id: str = ""
+    message_id: str = ""
+    delivery_id: str = ""
+    delivered: bool = False  # the channel's readers see the log itself: storing the message was sending it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPart:
+    """A stored part that is not finished."""
+
+    row_id: int
+    kind: str
+    turn_id: str
+    message_id: str
+    delivery_id: str
+    part: OutboundPart
+    view: PartView
+
+
+_INSERT = sa.insert(outbox)
+_NEXT = (
+    sa.select(outbox)
+    .where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_OPEN_STATES))
+    .order_by(outbox.c.id)
+    .limit(1)
+)
+_SENDING = (
+    sa.update(outbox)
+    .where(outbox.c.id == sa.bindparam("row"), outbox.c.state.in_(_OPEN_STATES))
+    .values(
+        state=PartState.SENDING.value,
+        attempts=outbox.c.attempts + 1,
+        attempted_at=sa.func.coalesce(outbox.c.attempted_at, sa.bindparam("now", type_=outbox.c.attempted_at.type)),
+        updated_at=sa.bindparam("now", type_=outbox.c.updated_at.type),
+    )
+)
+_CHANGING = ("state", "reason", "platform_ids", "not_before", "unknowns", "part", "address", "updated_at")
+_CHANGE = (
+    sa.update(outbox)
+    .where(outbox.c.id == sa.bindparam("row"))
+    .values({name: sa.bindparam(f"new_{name}") for name in _CHANGING})
+)
+_RECOVER = (
+    sa.update(outbox)
+    .where(outbox.c.state == PartState.SENDING.value)
+    .values(state=PartState.UNKNOWN.value, unknowns=outbox.c.unknowns + 1, updated_at=sa.bindparam("now"))
+)
+_ADDRESSES = sa.select(outbox.c.address).where(outbox.c.state.in_(_OPEN_STATES)).distinct()
+_UNTOLD = sa.select(outbox.c.address).where(outbox.c.state.in_(_LOST), outbox.c.kind == "answer", sa.not_(outbox.c.told)).distinct()
+_TOLD = sa.update(outbox).where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_LOST), sa.not_(outbox.c.told)).values(told=True)
+_NEWEST = (
+    sa.select(outbox.c.turn_id)
+    .where(outbox.c.address == sa.bindparam("of"), outbox.c.kind == "answer", outbox.c.turn_id != "")
+    .order_by(outbox.c.id.desc())
+    .limit(1)
+)
+_OF_TURN = (
+    sa.select(outbox)
+    .where(outbox.c.address == sa.bindparam("of"), outbox.c.turn_id == sa.bindparam("turn"), outbox.c.kind == "answer")
+    .order_by(outbox.c.id)
+)
+
+
+def put(connection: sa.Connection, parts: Sequence[NewPart], now: datetime) -> None:
+    """Store parts in the order they are to go out."""
+    if not parts:
+        return
+    connection.execute(_INSERT, [
+        {
+            "part_id": new.part.part_id, "channel": new.part.address.account.channel, "account": new.part.address.account.name,
+            "address": str(new.part.address), "conversation_id": new.conversation_id, "turn_id": new.turn_id, "message_id": new.message_id,
+            "delivery_id": new.delivery_id, "kind": new.kind, "part": to_json(new.part), "expires_at": new.expires_at,
+            "state": PartState.SENT.value if new.delivered else PartState.QUEUED.value, "created_at": now, "updated_at": now,
+        }
+        for new in parts
+    ])  # fmt: skip
+
+
+def next_open(connection: sa.Connection, address: str) -> OpenPart | None:
+    """The oldest unfinished part of a chat: the only one that may be sent (CH-81)."""
+    row = connection.execute(_NEXT, {"of": address}).one_or_none()
+    return _open_part(row) if row else None
+
+
+def _open_part(row: sa.Row[Any]) -> OpenPart:
+    part = from_json(OutboundPart, row.part)
+    view = PartView(
+        state=PartState(row.state),
+        attempts=row.attempts,
+        unknowns=row.unknowns,
+        expires_at=row.expires_at,
+        not_before=row.not_before,
+        attempted_at=row.attempted_at,
+        is_edit=bool(part.edit_of),
+    )
+    return OpenPart(
+        row_id=row.id, kind=row.kind, turn_id=row.turn_id, message_id=row.message_id, delivery_id=row.delivery_id, part=part, view=view
+    )
+
+
+def mark_sending(connection: sa.Connection, row_id: int, now: datetime) -> bool:
+    """Before the request leaves; False when the part is finished already."""
+    return connection.execute(_SENDING, {"row": row_id, "now": now}).rowcount == 1
+
+
+def apply(connection: sa.Connection, opened: OpenPart, change: Change, now: datetime, *, part: OutboundPart | None = None) -> None:
+    """Write what a try came to. `part`: the words now to be sent, when they differ from the stored ones."""
+    current = part or opened.part
+    if change.new_chat_id:
+        address = replace(current.address, chat_id=change.new_chat_id)
+        current = replace(current, address=address)
+    if change.as_new:
+        current = replace(current, edit_of="")
+    connection.execute(_CHANGE, {
+        "row": opened.row_id, "new_state": change.state.value, "new_reason": change.reason, "new_platform_ids": list(change.platform_ids) or None,
+        "new_not_before": change.not_before, "new_unknowns": change.unknowns, "new_part": to_json(current), "new_address": str(current.address),
+        "new_updated_at": now,
+    })  # fmt: skip
+
+
+def recover(connection: sa.Connection, now: datetime) -> list[str]:
+    """What was being sent when the program ended is unknown now; returns every address with unfinished parts (CH-101)."""
+    connection.execute(_RECOVER, {"now": now})
+    return list(connection.execute(_ADDRESSES).scalars())
+
+
+def untold_losses(connection: sa.Connection) -> list[str]:
+    """Chats in which an answer was lost and nobody has been told yet (CH-82)."""
+    return list(connection.execute(_UNTOLD).scalars())
+
+
+def mark_told(connection: sa.Connection, address: str) -> None:
+    connection.execute(_TOLD, {"of": address})
+
+
+def newest_answer(connection: sa.Connection, address: str) -> list[OutboundPart]:
+    """The parts of the newest answer of a chat, for `/last`."""
+    turn_id = connection.execute(_NEWEST, {"of": address}).scalar()
+    if not turn_id:
+        return []
+    return [from_json(OutboundPart, row.part) for row in connection.execute(_OF_TURN, {"of": address, "turn": turn_id})]
+
+
+def state_of(connection: sa.Connection, turn_id: str) -> str | None:
+    """The state of a turn's answer as a whole: that of its last part; None when it had none."""
+    query = sa.select(outbox.c.state).where(outbox.c.turn_id == turn_id, outbox.c.kind == "answer").order_by(outbox.c.id.desc()).limit(1)
+    return connection.execute(query).scalar()

@@ -1,0 +1,30 @@
+"""The receipt of a reply: what was sent, what it cost, what was left out (WO-15). Pure; stored with the turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.turn import Record
+
+
+def receipt(record: Record, *, turn_id: str, attempt: int, outcome: str, total_ms: int, trimmed: int, memory_reason: str) -> dict[str, Any]:
+    """Plain JSON in the shape of docs/http-api.md. Token numbers by section are estimates; the sums are the provider's when `estimated` is false."""
+    return {
+        "turn_id": turn_id,
+        "attempt": attempt,
+        "model": record.model,
+        "provider": record.provider,
+        "sections": [{"name": section.name, "tokens": section.tokens} for section in record.sections],
+        "input_tokens": sum(call.usage.input_tokens for call in record.calls),
+        "output_tokens": sum(call.usage.output_tokens for call in record.calls),
+        "cached_tokens": sum(call.usage.cached_tokens for call in record.calls),
+        "estimated": any(call.usage.estimated for call in record.calls),
+        "calls": len(record.calls),
+        "first_token_ms": record.first_token_ms,
+        "total_ms": total_ms,
+        "trimmed_messages": trimmed + record.left_out,
+        "steered": record.steered,
+        "memories": {"used": [], "reason": memory_reason},
+        "tools": [{"name": use.name, "ok": use.ok, "ms": use.milliseconds} for use in record.tools],
+        "outcome": outcome,
+    }

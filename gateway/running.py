@@ -1,0 +1,223 @@
+"""One run of the gateway: start everything in order, serve until told to stop, drain (CH-100 to CH-102, WO-31)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import ModelBroken
+from agent.llm.port import Finished, ModelMessage, ModelRequest, Role, TextDelta
+from gateway import inbox, lifecycle
+from gateway.app import Choices, Parts, build, plans
+from gateway.audit import CONSOLE
+from gateway.config import Config, ModelAccount, changed_sections, secret_values
+from gateway.config_env import SECRETS_FILE
+from gateway.config_load import Loaded
+from gateway.house import Standing
+from gateway.http.health import Phase
+from gateway.http.model_setup import Endpoint
+from gateway.http.reach import check_bind
+from gateway.http.views import FaultView
+from gateway.logs import Redactor
+from memory.instance_lock import InstanceLock
+from memory.migrate import migrate
+
+log = logging.getLogger(__name__)
+
+WATCH_EVERY_S = 2.0
+
+
+class CannotStart(Exception):
+    """A sentence for the operator: why the gateway does not start, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """Where the gateway can be reached, told once it is ready."""
+
+    page: str
+    login_link: str
+
+
+class Gateway:
+    """A gateway with a valid configuration, to be run once."""
+
+    def __init__(self, loaded: Loaded, *, load: Callable[[], Loaded], redactor: Redactor, choices: Choices | None = None) -> None:
+        """`loaded` has a configuration; `load` reads the files again."""
+        assert loaded.config is not None, "the caller has reported the faults and left"
+        self._load = load
+        self._redactor = redactor
+        self._choices = choices or Choices()
+        self._standing = Standing(
+            config=loaded.config,
+            config_path=str(loaded.file),
+            loaded_at=self._choices.clock(),
+            faults=tuple(map(FaultView.of, loaded.faults)),
+        )
+        redactor.know(secret_values(loaded.config))
+
+    async def run(self, stop: asyncio.Event, ready: Callable[[Started], None] = lambda _started: None) -> None:
+        """Until `stop` is set and everything is drained. Raises CannotStart, StoreError or OSError when it cannot begin."""
+        config, clock = self._standing.config, self._choices.clock
+        _prepare_folders(config)
+        async with AsyncExitStack() as stack:
+            lock = stack.enter_context(InstanceLock(config.data_dir))
+            db = self._choices.open_database(config)
+            stack.push_async_callback(db.close)
+            await asyncio.to_thread(migrate, db, config.data_dir / "backups")
+            secret = secrets.token_urlsafe(24)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    parts = build(
+                        group,
+                        stack,
+                        db,
+                        self._standing,
+                        self._choices,
+                        reload=lambda: self._reload(parts),
+                        release=lambda: self._release(parts),
+                        probe=self._probe_model,
+                        control_secret=secret,
+                    )
+                    await self._start(parts, group, stack, ready, lock, secret)
+                    await stop.wait()
+                    await self._drain(parts)
+                    raise _Drained
+            except* _Drained:
+                await db.write(lambda connection: lifecycle.stop(connection, clock()))
+            except* CannotStart as faults:
+                raise faults.exceptions[0] from None
+
+    async def _start(
+        self,
+        parts: Parts,
+        group: asyncio.TaskGroup,
+        stack: AsyncExitStack,
+        ready: Callable[[Started], None],
+        lock: InstanceLock,
+        secret: str,
+    ) -> None:
+        owner = await parts.people.ensure_owner()
+        if refusal := check_bind(self._standing.config.channels.web, await parts.people.has_accounts()):
+            raise CannotStart(refusal)
+        stack.callback(parts.streams.close)
+        await stack.enter_async_context(parts.site)
+        lock.write_info({"url": parts.site.local, "secret": secret})
+        await parts.budgets.load()
+        self._standing.parked = await parts.db.write(lambda connection: lifecycle.start(connection, self._choices.clock()))
+        await parts.channels.apply(plans(self._standing.config, parts.site, self._choices))
+        if self._standing.parked:
+            log.error("%d unclean ends within minutes: unfinished deliveries wait for `yumegate release`", lifecycle.UNCLEAN_MAX)
+        else:
+            await self._release(parts)
+        group.create_task(parts.jobs.run(), name="jobs")
+        group.create_task(parts.tally.beat(parts.lanes), name="heartbeat")
+        group.create_task(self._watch(parts), name="configuration watch")
+        self._standing.phase = Phase.RUNNING
+        code = await parts.links.make(CONSOLE, owner.id)
+        ready(Started(page=parts.site.page, login_link=f"{parts.site.page}/login/{code}"))
+
+    async def _drain(self, parts: Parts) -> None:
+        """Intake stops with cursors kept, running turns get their time, the outbox flushes in the same time (CH-100)."""
+        self._standing.phase = Phase.DRAINING
+        limit = self._standing.config.delivery.drain_s
+        log.info("stopping: running answers get %g s", limit)
+        parts.dispatcher.close()
+        parts.lanes.close()
+        try:
+            async with asyncio.timeout(limit):
+                await parts.lanes.quiet()
+                await parts.outbox.drained()
+        except TimeoutError:
+            rows = [item.row_id for turn in parts.lanes.turns for item in (*turn.items, *turn.taken)]
+            log.warning("%d answers were cut short; they are taken up at the next start", len(parts.lanes.turns))
+            await parts.db.write(lambda connection: inbox.checkpoint(connection, rows))
+        parts.outbox.close()
+        parts.streams.close()
+        await parts.channels.stop()
+
+    async def _release(self, parts: Parts) -> int:
+        """Take up what earlier runs left; returns how many messages wait."""
+        self._standing.parked = False
+        await parts.outbox.recover()
+        return await parts.dispatcher.resume()
+
+    async def _watch(self, parts: Parts) -> None:
+        """Reads the configuration again whenever its files change."""
+        path = Path(self._standing.config_path)
+        files = (path, path.parent / SECRETS_FILE)
+        seen = await asyncio.to_thread(_marks, files)
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            now = await asyncio.to_thread(_marks, files)
+            if now != seen:
+                seen = now
+                await self._reload(parts)
+
+    async def _reload(self, parts: Parts) -> tuple[list[str], list[str]]:
+        """Take a valid configuration over, section by section; an invalid one leaves everything as it is and is shown (WO-31, WO-32)."""
+        loaded = await asyncio.to_thread(self._load)
+        self._standing.faults = tuple(map(FaultView.of, loaded.faults))
+        if loaded.config is None or not loaded.accepted:
+            for fault in loaded.faults:
+                log.error("configuration not taken: %s", fault)
+            return [], [str(fault) for fault in loaded.faults]
+        changed = sorted(changed_sections(self._standing.config, loaded.config))
+        self._redactor.know(secret_values(loaded.config))
+        self._standing.config, self._standing.loaded_at = loaded.config, self._choices.clock()
+        await parts.models.reload(loaded.config)
+        await parts.channels.apply(plans(loaded.config, parts.site, self._choices))
+        log.info("configuration read again, changed: %s", ", ".join(changed) or "nothing")
+        return changed, []
+
+    async def _probe_model(self, endpoint: Endpoint) -> str:
+        """One small request to an endpoint that is being set up (WO-3)."""
+        model = self._choices.make_model(
+            ModelAccount.model_validate(
+                {"provider": "openai", "base_url": endpoint.base_url, "api_key": endpoint.api_key, "name": endpoint.name}
+            )
+        )
+        hello = ModelMessage(role=Role.USER, text="Say hello in one short sentence.")
+        text = ""
+        try:
+            async for event in model.stream(ModelRequest(messages=(hello,), max_output_tokens=200, purpose="test")):
+                if isinstance(event, TextDelta):
+                    text += event.text
+                elif isinstance(event, Finished):
+                    return text
+        finally:
+            await model.close()
+        raise ModelBroken("the answer ended without an end")
+
+
+class _Drained(Exception):
+    """Ends the task group after the drain."""
+
+
+def _prepare_folders(config: Config) -> None:
+    """Both folders exist, private to us, and can be written (WD-1); CannotStart with one line naming the one that cannot."""
+    for folder in (config.agent_workspace, config.data_dir):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            probe = folder / ".write-test"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise CannotStart(f"{folder} cannot be written ({error.strerror}): change its rights, or set another folder in config.json") from error
+
+
+def _marks(files: Sequence[Path]) -> list[tuple[int, int]]:
+    """When each file was last changed, and its size; zeros for one that is not there."""
+    marks: list[tuple[int, int]] = []
+    for file in files:
+        try:
+            stat = file.stat()
+            marks.append((stat.st_mtime_ns, stat.st_size))
+        except OSError:
+            marks.append((0, 0))
+    return marks

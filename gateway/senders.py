@@ -1,0 +1,110 @@
+"""Who an event is from and where it stands: known people and spaces looked up, new ones made. Never guessed from names (CH-111)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from channels.message import ChatType, InboundEvent
+from memory import conversations
+from memory.ids import new_person, new_space
+from memory.schema import identities, people, spaces
+
+NAME_MAX = 80  # characters of a display name that are kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    id: str
+    name: str
+    role: str
+    blocked: bool
+    privacy: str
+    language: str
+
+
+_COLUMNS = [people.c[name] for name in Sender.__dataclass_fields__]
+_BY_IDENTITY = (
+    sa.select(*_COLUMNS)
+    .join(identities, identities.c.person_id == people.c.id)
+    .where(
+        identities.c.channel == sa.bindparam("channel"),
+        identities.c.account == sa.bindparam("account"),
+        identities.c.platform_user_id == sa.bindparam("sender"),
+    )
+)
+_BY_PERSON = sa.select(*_COLUMNS).where(people.c.id == sa.bindparam("sender"))
+_SPACE = sa.select(spaces.c.id, spaces.c.allowed).where(
+    spaces.c.channel == sa.bindparam("channel"),
+    spaces.c.account == sa.bindparam("account"),
+    spaces.c.platform_space_id == sa.bindparam("space"),
+)
+
+
+def find(connection: sa.Connection, event: InboundEvent, *, are_people: bool) -> Sender | None:
+    """The person an event is from, or None for a stranger. `are_people`: the channel's sender ids are person ids, proven by signing in."""
+    if are_people:
+        row = connection.execute(_BY_PERSON, {"sender": event.sender_id}).one_or_none()
+    else:
+        identity = {"channel": event.account.channel, "account": event.account.name, "sender": event.sender_id}
+        row = connection.execute(_BY_IDENTITY, identity).one_or_none()
+    return Sender(**row._mapping) if row else None  # pyright: ignore[reportPrivateUsage]  # SQLAlchemy's public name
+
+
+def meet(connection: sa.Connection, event: InboundEvent, *, role: str, now: datetime) -> Sender:
+    """A new identity makes a new person."""
+    name = event.sender_name[:NAME_MAX]
+    person = Sender(id=new_person(), name=name, role=role, blocked=False, privacy="", language="")
+    connection.execute(
+        sa.insert(people), {"id": person.id, "name": name, "role": role, "scope": f"people/{person.id}", "created_at": now}
+    )
+    connection.execute(sa.insert(identities), {
+        "person_id": person.id, "channel": event.account.channel, "account": event.account.name,
+        "platform_user_id": event.sender_id, "name": name, "created_at": now,
+    })  # fmt: skip
+    return person
+
+
+def space_allowed(connection: sa.Connection, event: InboundEvent) -> bool:
+    row = _space(connection, event)
+    return row is not None and row.allowed
+
+
+def open_chat(connection: sa.Connection, event: InboundEvent, *, person_id: str, now: datetime) -> str:
+    """A new conversation: a direct chat belongs to its person, a group to its space, which is made with its first admitted message."""
+    is_dm = event.chat_type is ChatType.DM
+    return conversations.create_conversation(
+        connection,
+        now=now,
+        key=str(event.address),
+        channel=event.account.channel,
+        account=event.account.name,
+        kind="dm" if is_dm else "group",
+        person_id=person_id if is_dm else None,
+        space_id=None if is_dm else _space_id(connection, event, now),
+    )
+
+
+def _space_id(connection: sa.Connection, event: InboundEvent, now: datetime) -> str:
+    row = _space(connection, event)
+    if row is not None:
+        return row.id
+    space_id = new_space()
+    connection.execute(sa.insert(spaces), {
+        "id": space_id, "channel": event.account.channel, "account": event.account.name,
+        "platform_space_id": event.parent_chat_id or event.chat_id, "created_at": now,
+    })  # fmt: skip
+    return space_id
+
+
+def _space(connection: sa.Connection, event: InboundEvent) -> sa.Row[Any, Any] | None:
+    where = {"channel": event.account.channel, "account": event.account.name, "space": event.parent_chat_id or event.chat_id}
+    return connection.execute(_SPACE, where).one_or_none()
+
+
+def by_id(connection: sa.Connection, person_id: str) -> Sender | None:
+    row = connection.execute(_BY_PERSON, {"sender": person_id}).one_or_none()
+    return Sender(**row._mapping) if row else None  # pyright: ignore[reportPrivateUsage]  # SQLAlchemy's public name

@@ -1,0 +1,204 @@
+// The list of talks at the side: search, new, and for each talk its marks and its menu. Kept fresh by the open talk's stream and by asking now and then.
+
+import { request } from "./api.js";
+import { askText, confirmDialog } from "./dialog.js";
+import { iconButton } from "./controls.js";
+import { h, replace } from "./dom.js";
+import { t, tn } from "./i18n.js";
+import { icon } from "./icons.js";
+import { isComposing } from "./ime.js";
+import { guessLang } from "./lang.js";
+import { openMenu } from "./menu.js";
+import { lang } from "./i18n.js";
+import { emptyState, errorState, skeleton } from "./states.js";
+import { forgetChat } from "./store.js";
+import { toast } from "./toast.js";
+import { shelf } from "./when.js";
+
+const REFRESH_MS = 30_000;
+const SEARCH_AFTER_MS = 200;
+
+/** A talk's title, or the words for one that has none yet. */
+export const titleOf = (chat) => chat.title || t("chats.untitled");
+
+export class ChatList {
+  #chats = null;
+  #query = "";
+  #asked = 0;
+  #searchTimer = 0;
+  #end = new AbortController();
+
+  /** `activeId` is the open talk; `onGone(id)` is called when a talk was deleted here, `onRenamed(chat)` when it got another title. */
+  constructor({ activeId, onGone, onRenamed }) {
+    Object.assign(this, { activeId, onGone, onRenamed });
+    this.search = h("input", { type: "search", class: "search-field", placeholder: t("chats.search"), "aria-label": t("chats.search"), autocomplete: "off", oninput: () => this.#later(), onkeydown: (event) => this.#searchKey(event) });
+    this.place = h("div", { class: "chat-list", onkeydown: (event) => this.#listKey(event) }, skeleton(6));
+    this.element = h(
+      "nav",
+      { class: "chats", "aria-label": t("chats.label") },
+      h("a", { class: "button new-chat", href: "#/chat" }, icon("plus"), t("chats.new")),
+      h("div", { class: "search" }, icon("search"), this.search, h("kbd", { "aria-hidden": "true" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K")),
+      this.place,
+    );
+    const signal = this.#end.signal;
+    addEventListener("focus", () => this.refresh(), { signal });
+    const timer = setInterval(() => document.hidden || this.refresh(), REFRESH_MS);
+    signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(this.#searchTimer); });
+    this.refresh();
+  }
+
+  find() {
+    this.search.focus();
+    this.search.select();
+  }
+
+  chat(id) {
+    return this.#chats?.find((chat) => chat.id === id) ?? null;
+  }
+
+  setActive(id) {
+    this.activeId = id;
+    this.#render();
+  }
+
+  /** Takes a changed talk from the stream. A new one is added, unless a search is on. */
+  apply(chat) {
+    if (!this.#chats) return;
+    const at = this.#chats.findIndex((each) => each.id === chat.id);
+    if (at >= 0) this.#chats[at] = { ...this.#chats[at], ...chat };
+    else if (!this.#query) this.#chats.unshift(chat);
+    this.#render();
+  }
+
+  async refresh() {
+    const asked = ++this.#asked;
+    try {
+      const { chats } = await request("GET", `/api/chats${this.#query ? `?q=${encodeURIComponent(this.#query)}` : ""}`);
+      if (asked !== this.#asked || this.#end.signal.aborted) return; // a newer question is on its way
+      this.#chats = chats;
+      this.#render();
+    } catch (error) {
+      if (!this.#chats && !this.#end.signal.aborted) replace(this.place, errorState(error, () => { replace(this.place, skeleton(6)); this.refresh(); }));
+    }
+  }
+
+  destroy() {
+    this.#end.abort();
+  }
+
+  #later() {
+    this.#query = this.search.value.trim();
+    clearTimeout(this.#searchTimer);
+    this.#searchTimer = setTimeout(() => this.refresh(), SEARCH_AFTER_MS);
+  }
+
+  #render() {
+    const chats = this.#chats ?? [];
+    if (!chats.length) {
+      replace(this.place, this.#query ? emptyState("search", t("chats.noneFound"), t("chats.noneFoundText", { q: this.#query })) : emptyState("moon", t("chats.none"), t("chats.noneText")));
+      return;
+    }
+    const focused = this.place.contains(document.activeElement) ? document.activeElement.dataset.focusKey : null;
+    if (this.#query) replace(this.place, h("ul", { class: "chat-rows" }, chats.map((chat) => this.#row(chat))));
+    else replace(this.place, this.#shelves(chats));
+    if (focused) this.place.querySelector(`[data-focus-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  #shelves(chats) {
+    const shelves = new Map();
+    for (const chat of chats) {
+      const key = shelf(chat.updated_at);
+      shelves.set(key, [...(shelves.get(key) ?? []), chat]);
+    }
+    return [...shelves].map(([key, rows]) => h("section", { class: "shelf" }, h("h2", {}, t(`chats.shelf.${key}`)), h("ul", { class: "chat-rows" }, rows.map((chat) => this.#row(chat)))));
+  }
+
+  #row(chat) {
+    const title = titleOf(chat);
+    const active = chat.id === this.activeId;
+    const more = iconButton("more", t("chats.menu", { title }), () => openMenu(more, this.#items(chat)), { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { focusKey: `menu-${chat.id}` } });
+    const marks = [
+      chat.kind === "challenge" && h("span", { class: "mark-chip", title: t("challenge.label") }, icon("flag"), h("span", { class: "sr-only" }, t("challenge.label")), chat.turns_left !== null && tn("challenge.left", chat.turns_left)),
+      chat.running && h("span", { class: "running-mark" }, icon("wave"), h("span", { class: "sr-only" }, t("chats.running"))),
+      chat.unread && !active && h("span", { class: "unread-mark" }, h("span", { class: "sr-only" }, t("chats.unread"))),
+    ].filter(Boolean);
+    return h(
+      "li",
+      { class: "chat-row", dataset: { active: String(active), unread: String(Boolean(chat.unread && !active)) } },
+      h(
+        "a",
+        { href: `#/chat/${encodeURIComponent(chat.id)}`, "aria-current": active ? "page" : null, dataset: { focusKey: chat.id } },
+        h("span", { class: "chat-title", lang: guessLang(title, lang()), dir: "auto" }, title),
+        marks.length > 0 && h("span", { class: "chat-marks" }, marks),
+        this.#query && chat.snippet && h("span", { class: "chat-snippet", lang: guessLang(chat.snippet, lang()) }, highlight(chat.snippet, this.#query)),
+      ),
+      more,
+    );
+  }
+
+  #items(chat) {
+    return [
+      { label: t("action.rename"), icon: "edit", action: () => this.rename(chat) },
+      { label: t("action.delete"), icon: "trash", danger: true, action: () => this.remove(chat) },
+    ];
+  }
+
+  async rename(chat) {
+    const changed = await askText({ title: t("chats.renameTitle"), label: t("chats.titleLabel"), value: chat.title, action: t("action.save"), maxlength: 120, submit: (title) => request("PATCH", `/api/chats/${encodeURIComponent(chat.id)}`, { title }) });
+    if (!changed) return;
+    this.apply(changed);
+    this.onRenamed(changed);
+  }
+
+  /** Asks once and deletes; `count` is the number of messages where it is known. */
+  async remove(chat, count = null) {
+    const title = titleOf(chat);
+    const done = await confirmDialog({
+      title: t("chats.deleteTitle", { title }),
+      body: count === null ? t("chats.deleteText") : tn("chats.deleteCount", count),
+      action: t("chats.deleteAction"),
+      danger: true,
+      submit: async () => {
+        await request("DELETE", `/api/chats/${encodeURIComponent(chat.id)}`);
+        return true;
+      },
+    });
+    if (!done) return;
+    forgetChat(chat.id);
+    this.#chats = this.#chats?.filter((each) => each.id !== chat.id) ?? null;
+    this.#render();
+    toast(t("chats.deleted", { title }));
+    this.onGone(chat.id);
+  }
+
+  #searchKey(event) {
+    if (isComposing(event)) return;
+    if (event.key === "Escape" && this.search.value) {
+      event.preventDefault();
+      this.search.value = "";
+      this.#later();
+    } else if (event.key === "ArrowDown" || event.key === "Enter") {
+      event.preventDefault();
+      const first = this.place.querySelector(".chat-row a");
+      if (event.key === "Enter") first?.click();
+      else first?.focus();
+    }
+  }
+
+  #listKey(event) {
+    const links = [...this.place.querySelectorAll(".chat-row a")];
+    const at = links.indexOf(document.activeElement);
+    if (at < 0 || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+    event.preventDefault();
+    const next = at + (event.key === "ArrowDown" ? 1 : -1);
+    if (next < 0) this.search.focus();
+    else links[next]?.focus();
+  }
+}
+
+/** The found words marked, as text. */
+function highlight(text, query) {
+  const at = text.toLowerCase().indexOf(query.toLowerCase());
+  if (at < 0) return text;
+  return [text.slice(0, at), h("mark", {}, text.slice(at, at + query.length)), text.slice(at + query.length)];
+}

@@ -1,0 +1,374 @@
+// What happens in one chat: messages go out exactly once, events come in and are shown in order, and the view agrees with the server after every gap.
+//
+// The order at each opening of the stream closes every gap: first the stream is open, then the newest page is read, then the events that came meanwhile
+// are shown. What was stored before is on the page, what was stored after comes as an event, and ids make sure that nothing shows twice.
+
+import { request } from "./api.js";
+import { t } from "./i18n.js";
+import { onReachChange } from "./reach.js";
+import { explain } from "./states.js";
+import { dropOutbox, loadOutbox, newClientId, putOutbox } from "./store.js";
+import { ChatStream } from "./stream.js";
+import { nudgeTitle } from "./title.js";
+
+const PAGE = 40;
+const SYNC_AGAIN_MS = 5_000;
+const TRIES_MS = [1_000, 3_000, 8_000];
+
+export class Conversation {
+  #queue = []; // events that wait until the page is read
+  #syncing = false;
+  #again = false;
+  #synced = false;
+  #more = false;
+  #loadingOlder = false;
+  #running = new Set(); // turn ids
+  #begun = new Set(); // turn ids whose first event has come
+  #outbox = new Map(); // client id → entry that this tab sends; the stored outbox is its copy for the next load
+  #sending = null; // client id on its way
+  #echoes = []; // messages from the stream that may be one of the outbox, whose answer has not come
+  #unsent = new Set(); // client ids that wait for the person
+  #closed = false;
+  #seen = "";
+
+  /**
+   * `talk` shows; `onRunning(bool)` switches send and stop; `onChat(chat)` tells a changed title or state; `onAnswer(message)` a finished answer; `onReturn(entry)` gives
+   * words back to the composer; `onEnd(error)` when the chat is gone; `onPage()` after each reading of the newest page; `onNotice(text, level)` a passing notice.
+   */
+  constructor({ chatId, talk, callbacks }) {
+    this.chatId = chatId;
+    this.path = `/api/chats/${encodeURIComponent(chatId)}`;
+    this.talk = talk;
+    this.on = callbacks;
+    this.stream = new ChatStream({
+      path: `${this.path}/events`,
+      onEvent: (event) => this.#receive(event),
+      onOpen: () => this.sync(),
+      onDown: () => !this.#synced && this.sync(),
+      onEnd: (error) => this.on.onEnd(error),
+      isBusy: () => this.running,
+    });
+    this.stopListening = onReachChange((up) => up && this.#flush());
+    document.addEventListener("visibilitychange", this.#markSeen);
+  }
+
+  get running() {
+    return this.#running.size > 0;
+  }
+
+  get more() {
+    return this.#more;
+  }
+
+  start() {
+    for (const entry of loadOutbox(this.chatId)) this.#take(entry);
+    this.stream.run();
+    this.#flush();
+  }
+
+  close() {
+    this.#closed = true;
+    this.stream.close();
+    this.stopListening();
+    document.removeEventListener("visibilitychange", this.#markSeen);
+  }
+
+  // --- reading ---
+
+  /** Reads the newest page and makes the view agree with it; events wait meanwhile. */
+  async sync() {
+    if (this.#closed) return;
+    if (this.#syncing) {
+      this.#again = true; // asked for by something newer than the reading under way
+      return;
+    }
+    this.#syncing = true;
+    this.#again = false;
+    try {
+      const page = await request("GET", `${this.path}/messages?limit=${PAGE}`);
+      if (this.#closed) return;
+      this.#synced = true;
+      this.talk.reconcile(page.messages);
+      if (this.talk.ids[0] === page.messages[0]?.id) this.#more = page.more;
+      this.#setRunning(page.running_turn ? [page.running_turn] : []);
+      for (const turnId of this.talk.draftTurns) if (turnId !== page.running_turn) this.talk.dropDraft(turnId);
+      if (page.running_turn && !this.talk.hasDraft(page.running_turn)) this.talk.openDraft(page.running_turn);
+      this.on.onPage();
+      this.#markSeen();
+    } catch (error) {
+      if (this.#closed) return;
+      if (!this.#synced) this.on.onLoadError(error);
+      else if (error.passing) setTimeout(() => this.sync(), SYNC_AGAIN_MS);
+    } finally {
+      this.#syncing = false;
+      for (const event of this.#queue.splice(0)) this.#show(event);
+      if (this.#again) this.sync();
+    }
+  }
+
+  async loadOlder() {
+    const [oldest] = this.talk.ids;
+    if (!this.#more || this.#loadingOlder || !oldest) return;
+    this.#loadingOlder = true;
+    this.on.onOlder("loading");
+    try {
+      const page = await request("GET", `${this.path}/messages?limit=${PAGE}&before=${encodeURIComponent(oldest)}`);
+      if (this.#closed) return;
+      this.#more = page.more;
+      this.talk.prepend(page.messages);
+      this.on.onOlder("idle");
+    } catch (error) {
+      if (!this.#closed) this.on.onOlder("error", error);
+    } finally {
+      this.#loadingOlder = false;
+    }
+  }
+
+  #receive(event) {
+    if (this.#closed) return;
+    if (this.#syncing) this.#queue.push(event);
+    else this.#show(event);
+  }
+
+  #show({ event, data }) {
+    switch (event) {
+      case "turn":
+        this.#begun.add(data.turn_id);
+        this.talk.answering(data.turn_id);
+        this.talk.openDraft(data.turn_id);
+        this.#addRunning(data.turn_id);
+        break;
+      case "delta":
+        this.#delta(data);
+        break;
+      case "snapshot":
+        this.#draftFor(data.turn_id)?.snapshot(data.html);
+        break;
+      case "reset":
+        this.#draftFor(data.turn_id)?.reset();
+        this.talk.speaker.reset();
+        break;
+      case "tool":
+        this.#draftFor(data.turn_id)?.tool(data.name, data.state);
+        break;
+      case "message":
+        this.#message(data);
+        break;
+      case "chat":
+        this.on.onChat(data);
+        break;
+      case "notice":
+        this.talk.speaker.announce(data.text);
+        this.on.onNotice(data.text, data.level);
+        break;
+      case "error":
+        this.#draftFor(data.turn_id)?.problem(data.message, () => this.regenerate(data.turn_id));
+        this.talk.speaker.announce(data.message);
+        break;
+      case "done":
+        this.#done(data);
+        break;
+      default: // a newer server may say more than this page knows
+    }
+    this.talk.follow.grown();
+  }
+
+  #delta({ turn_id: turnId, text }) {
+    const draft = this.#draftFor(turnId);
+    if (!draft) return;
+    draft.delta(text);
+    this.talk.speaker.feed(text);
+  }
+
+  /** The draft of a turn; made when events begin in its middle, but not again for a turn whose answer is stored. */
+  #draftFor(turnId) {
+    if (this.talk.hasDraft(turnId)) return this.talk.draft(turnId);
+    return this.talk.hasAnswer(turnId) ? null : this.talk.openDraft(turnId);
+  }
+
+  #message(message) {
+    if (message.role === "user") {
+      if (this.#mayBeMine(message)) this.#echoes.push(message);
+      else this.#fromElsewhere(message);
+      return;
+    }
+    this.talk.upsert(message);
+    if (message.role === "notice") this.#notice(message);
+    if (message.role === "assistant") this.on.onAnswer(message);
+    nudgeTitle();
+    this.#markSeen();
+  }
+
+  /** A notice may be the whole answer, as a command's is: then nothing more is waited for. */
+  #notice({ text, turn_id: turnId }) {
+    this.talk.speaker.announce(text);
+    if (!turnId || !this.talk.draft(turnId)?.empty || this.#begun.has(turnId)) return;
+    this.talk.dropDraft(turnId);
+    this.#running.delete(turnId);
+    this.on.onRunning(this.running);
+  }
+
+  /** The words of a message whose sending is not confirmed: the stream was faster, or the confirmation got lost. */
+  #mayBeMine(message) {
+    return !this.talk.ids.includes(message.id) && [...this.#outbox.values()].some((entry) => entry.text === message.text);
+  }
+
+  /** Shows what was held back and belongs to nothing in the outbox any more. */
+  #releaseEchoes() {
+    const held = this.#echoes.splice(0);
+    for (const message of held) {
+      if (this.#mayBeMine(message)) this.#echoes.push(message);
+      else this.#fromElsewhere(message);
+    }
+  }
+
+  /** A message from another tab may have replaced others there: read the page again, so that both tabs agree. */
+  #fromElsewhere(message) {
+    const known = this.talk.ids.includes(message.id);
+    this.talk.upsert(message);
+    if (!known) this.sync();
+  }
+
+  #done({ turn_id: turnId, outcome }) {
+    this.talk.speaker.flush();
+    const draft = this.talk.draft(turnId);
+    this.#running.delete(turnId);
+    this.on.onRunning(this.running);
+    if (!draft) return;
+    draft.settle();
+    if (outcome === "failed" && !draft.notes.hasChildNodes()) draft.problem(t("message.failed"), () => this.regenerate(turnId));
+    if (outcome === "empty") draft.problem(t("message.empty"), () => this.regenerate(turnId));
+    if (outcome === "stopped" && draft.empty) this.talk.dropDraft(turnId);
+  }
+
+  #addRunning(turnId) {
+    if (turnId) this.#running.add(turnId);
+    this.on.onRunning(this.running);
+  }
+
+  #setRunning(turnIds) {
+    this.#running = new Set(turnIds);
+    this.on.onRunning(this.running);
+  }
+
+  #markSeen = () => {
+    const last = this.talk.last;
+    if (document.hidden || !last || last.id === this.#seen || this.#closed) return;
+    this.#seen = last.id;
+    request("PATCH", this.path, { seen: last.id }).then(this.on.onChat, () => { this.#seen = ""; });
+  };
+
+  // --- writing ---
+
+  /** Puts a message on its way. It stays in the outbox until the server has it, through reloads and lost connections. */
+  send(entry) {
+    putOutbox(this.chatId, entry);
+    if (entry.replaces) this.talk.cutFrom(entry.replaces);
+    this.#take(entry);
+    this.#flush();
+  }
+
+  #take(entry) {
+    this.#outbox.set(entry.client_id, entry);
+    this.talk.showPending(entry);
+  }
+
+  #forget(entry) {
+    this.#outbox.delete(entry.client_id);
+    dropOutbox(this.chatId, entry.client_id);
+  }
+
+  async #flush() {
+    if (this.#sending || this.#closed) return;
+    const entry = [...this.#outbox.values()].find((each) => !this.#unsent.has(each.client_id));
+    if (!entry) return;
+    this.#sending = entry.client_id;
+    this.talk.retryPending(entry.client_id);
+    const outcome = await this.#deliver(entry);
+    this.#sending = null;
+    this.#releaseEchoes();
+    if (outcome === "sent" || outcome === "refused") this.#flush();
+  }
+
+  async #deliver(entry) {
+    for (const [attempt, pause] of [...TRIES_MS, 0].entries()) {
+      if (this.#closed) return "closed";
+      try {
+        const { client_id, text, replaces } = entry;
+        const attachments = entry.attachments.map((file) => file.id);
+        this.#accepted(entry, await request("POST", `${this.path}/messages`, { client_id, text, attachments, ...(replaces && { replaces }) }));
+        return "sent";
+      } catch (error) {
+        if (this.#closed) return "closed";
+        if (!error.passing) return this.#refused(entry, error);
+        if (attempt === TRIES_MS.length || !navigator.onLine) return this.#stuck(entry, error);
+        await new Promise((resolve) => setTimeout(resolve, Math.max(pause, (error.retryAfterS ?? 0) * 1000)));
+      }
+    }
+    return "stuck";
+  }
+
+  #accepted(entry, { message_id: id, turn_id: turnId }) {
+    this.#forget(entry);
+    if (this.#closed) return;
+    const waits = this.running && turnId && !this.#begun.has(turnId);
+    const mine = { id: id || entry.client_id, role: "user", text: entry.text, html: "", turn_id: turnId ?? "", created_at: new Date().toISOString(), attachments: entry.attachments, attempt: 1, passing: !id };
+    const echo = this.#echoes.find((message) => message.id === id);
+    this.#echoes = this.#echoes.filter((message) => message.id !== id);
+    this.talk.confirmPending(entry.client_id, { ...(echo ?? mine), state: waits ? "waiting" : "done" });
+    if (turnId && !this.#begun.has(turnId)) {
+      if (!this.running) this.talk.openDraft(turnId);
+      this.#addRunning(turnId);
+    }
+  }
+
+  /** The server will not take it as it is: the words go back to the person. */
+  #refused(entry, error) {
+    this.#unsent.add(entry.client_id);
+    this.talk.failPending(entry.client_id, explain(error), this.#choices(entry));
+    return "refused";
+  }
+
+  /** It did not get through; it goes by itself as soon as the gate is back. */
+  #stuck(entry, error) {
+    this.talk.failPending(entry.client_id, t("message.unsent", { reason: explain(error) }), this.#choices(entry));
+    return "stuck";
+  }
+
+  #choices(entry) {
+    const leave = () => {
+      this.#forget(entry);
+      this.#unsent.delete(entry.client_id);
+      this.talk.dropPending(entry.client_id);
+      this.#releaseEchoes();
+      if (entry.replaces) this.sync();
+    };
+    const retry = () => {
+      this.#unsent.delete(entry.client_id);
+      this.talk.retryPending(entry.client_id);
+      this.#flush();
+    };
+    return [[t("action.retry"), retry], [t("action.takeBack"), () => { leave(); this.on.onReturn(entry); }]];
+  }
+
+  async regenerate(turnId) {
+    this.#begun.delete(turnId);
+    try {
+      const answer = await request("POST", `${this.path}/regenerate`, { turn_id: turnId, client_id: newClientId() });
+      if (this.#begun.has(answer.turn_id)) return; // its events were faster
+      this.talk.openDraft(answer.turn_id);
+      this.#addRunning(answer.turn_id);
+      this.talk.follow.jump();
+    } catch (error) {
+      this.on.onNotice(explain(error), "warning");
+    }
+  }
+
+  async stop() {
+    try {
+      await request("POST", `${this.path}/stop`, {});
+    } catch (error) {
+      this.on.onNotice(explain(error), "warning");
+    }
+  }
+}

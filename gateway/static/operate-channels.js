@@ -1,0 +1,46 @@
+// Channels: what each account last proved, what waits, and what went wrong (WO-30).
+
+import { pill } from "./controls.js";
+import { h } from "./dom.js";
+import { number, span, t, term } from "./i18n.js";
+import { deliveryLink } from "./operate-log.js";
+import { keepFresh } from "./refresh.js";
+import { emptyState } from "./states.js";
+import { ago } from "./when.js";
+
+const TONES = { ready: "good", starting: "calm", stopped: "calm", degraded: "warn", auth_required: "warn" };
+
+export function channelsView(place, { signal }) {
+  keepFresh(place, { path: "/api/operator/overview", show: ({ channels }) => (channels.length ? channels.map(channelCard) : emptyState("channel", t("channels.none"), t("channels.noneText"))), signal, everyMs: 10_000 });
+}
+
+function channelCard(channel) {
+  return h(
+    "section",
+    { class: "card channel" },
+    h("header", { class: "channel-head" }, h("h2", {}, term("channel", channel.channel)), channel.account && h("bdi", { class: "dim" }, channel.account), pill(term("channelState", channel.state), TONES[channel.state] ?? "warn")),
+    channel.reason && h("p", { class: "channel-reason" }, channel.reason),
+    h(
+      "dl",
+      { class: "facts is-wide" },
+      fact(t("channels.proven"), ago(channel.proven_at)),
+      fact(t("channels.lastIn"), ago(channel.last_in)),
+      fact(t("channels.lastOut"), ago(channel.last_out)),
+      fact(t("channels.backlog"), number(channel.backlog ?? 0)),
+      channel.oldest_waiting_s > 0 && fact(t("channels.oldest"), span(channel.oldest_waiting_s)),
+      channel.gate_until && fact(t("channels.gate"), ago(channel.gate_until)),
+    ),
+    lastError(channel.last_error),
+  );
+}
+
+function fact(label, value) {
+  return h("div", { class: "fact" }, h("dt", {}, label), h("dd", {}, value));
+}
+
+/** The last error as a sentence, or as an object with time and delivery id. */
+function lastError(error) {
+  if (!error) return null;
+  const { message, at, delivery_id: id } = typeof error === "string" ? { message: error } : error;
+  return h("p", { class: "channel-error" }, h("span", { class: "dim" }, t("channels.lastError"), " "), message, at && [" · ", ago(at)], id && [" · ", deliveryLink(id)]);
+}

@@ -1,0 +1,41 @@
+// The configuration check: every fault with its place and the nearest known key, and the configuration in force with secrets masked (WO-32).
+
+import { copyButton, pill } from "./controls.js";
+import { h } from "./dom.js";
+import { t, tn } from "./i18n.js";
+import { section } from "./page.js";
+import { keepFresh } from "./refresh.js";
+import { ago } from "./when.js";
+
+export function configView(place, { signal }) {
+  keepFresh(place, { path: "/api/operator/config", show, signal });
+}
+
+function show({ path, loaded_at: loaded, faults, effective }) {
+  const text = JSON.stringify(effective, null, 2);
+  return [
+    section(
+      t("config.state"),
+      "",
+      h("p", { class: "config-state" }, faults.length ? pill(tn("glance.faults", faults.length), "warn") : pill(t("glance.configGood"), "good"), h("span", { class: "hint" }, h("bdi", { class: "mono" }, path), " · ", t("config.loaded"), " ", ago(loaded))),
+      faults.length > 0 && [h("p", { class: "hint" }, t("operate.faultsAbout")), faultList(faults)],
+    ),
+    section(t("config.effective"), t("config.effectiveAbout"), h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", { class: "code-lang" }, "config.json"), copyButton(text)), h("pre", { class: "is-tall", tabindex: 0, role: "group", "aria-label": t("config.effective") }, h("code", {}, text)))),
+  ];
+}
+
+/** Faults as rows: where, what, and what to do. */
+export function faultList(faults) {
+  return h(
+    "ul",
+    { class: "rows" },
+    faults.map((fault) =>
+      h(
+        "li",
+        { class: "row is-top" },
+        h("div", { class: "row-main" }, h("p", {}, fault.message), fault.hint && h("p", { class: "hint" }, fault.hint)),
+        h("p", { class: "row-side hint" }, h("bdi", { class: "mono" }, fault.path), fault.line > 0 && h("span", {}, t("config.place", { line: fault.line, column: fault.column ?? 1 }))),
+      ),
+    ),
+  );
+}

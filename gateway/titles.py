@@ -1,0 +1,110 @@
+"""Titles of web chats: the first words at once, a better one from the helper model after the reply (WO-16)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from agent.llm.port import Finished, ModelMessage, ModelRequest, Role, TextDelta
+from agent.prompt import words
+from agent.turn import ModelCall
+from gateway.config import Config
+from gateway.job_store import Job, enqueue
+from gateway.jobs import JobContext, JobResult
+from gateway.models import Models
+from gateway.shapes import chat_json
+from gateway.streams import Streams
+from gateway.turn_store import TurnEnd, TurnStart, record_calls
+from memory import conversations
+from memory.database import Database
+
+KIND = "title"
+WORDS_MAX = 48  # characters
+OUTPUT_TOKENS = 40
+INPUT_MAX = 1_500  # characters of each side of the first exchange
+
+
+def from_words(text: str) -> str:
+    """The first line of a message, cut at a word where the script has some."""
+    line = " ".join(text.strip().split("\n", 1)[0].split())
+    if len(line) <= WORDS_MAX:
+        return line
+    cut = line[:WORDS_MAX]
+    return f"{cut.rsplit(' ', 1)[0] if ' ' in cut[WORDS_MAX // 2 :] else cut}…"
+
+
+def after_turn(connection: sa.Connection, start: TurnStart, ending: TurnEnd, *, with_model: bool, now: datetime) -> None:
+    """In the transaction that ends a chat's first turn: a title of words, and the job for a better one."""
+    chat = start.conversation
+    if chat.title_origin or chat.kind not in ("web", "challenge") or ending.state not in ("answered", "stopped"):
+        return
+    conversations.change(connection, chat.id, title=from_words(start.questions[0].text), title_origin="words")
+    if with_model:
+        enqueue(connection, Job(kind=KIND, key=chat.id, payload={"conversation": chat.id}))
+
+
+def clean_title(text: str) -> str:
+    """A model's title without quotes, labels, marks and line ends; empty when nothing fit is left."""
+    line = next((line for line in text.strip().splitlines() if line.strip()), "")
+    line = re.sub(r"^\s*(?:#+|[-*])\s*|^(?:title|タイトル|标题)\s*[:：]\s*", "", line.strip(), flags=re.IGNORECASE)
+    return line.strip(" \"'“”「」『』《》*.。")[:WORDS_MAX]
+
+
+class Titles:
+    """The job's handler."""
+
+    def __init__(
+        self, *, db: Database, models: Models, streams: Streams, config: Callable[[], Config], clock: Callable[[], datetime]
+    ) -> None:
+        self._db = db
+        self._models = models
+        self._streams = streams
+        self._config = config
+        self._clock = clock
+
+    async def run(self, job: Job, _context: JobContext) -> JobResult:
+        chat_id = str(job.payload["conversation"])
+        chat, log = await self._db.read(lambda connection: _first_exchange(connection, chat_id))
+        if chat is None or chat.title_origin != "words" or len(log) < 2:
+            return JobResult(skipped="the chat is gone, or has a title of its own")
+        characters = self._config().characters
+        character = characters.get(chat.character, characters["default"])
+        model = self._models.helper(character.model)
+        asked = "\n\n".join(f"{message.role}: {message.text[:INPUT_MAX]}" for message in log[:2])
+        request = ModelRequest(
+            messages=(ModelMessage(role=Role.SYSTEM, text=words("title")), ModelMessage(role=Role.USER, text=asked)),
+            max_output_tokens=OUTPUT_TOKENS,
+            purpose=KIND,
+        )
+        text, usage = "", None
+        async for event in model.stream(request):
+            if isinstance(event, TextDelta):
+                text += event.text
+            elif isinstance(event, Finished):
+                usage = event.usage
+        title = clean_title(text)
+        if not title or usage is None:
+            return JobResult(skipped="the model named no title")
+        call = ModelCall(model=model.name, provider=model.provider, outcome="ok", usage=usage, milliseconds=0)
+        of: dict[str, object] = {"conversation_id": chat.id, "channel": chat.channel, "purpose": KIND, "person_id": chat.person_id or ""}
+        of["cost"] = self._models.cost(call)
+
+        def work(connection: sa.Connection) -> conversations.Conversation | None:
+            record_calls(connection, [(call, of)], self._clock())
+            conversations.change_title(connection, chat.id, title, over="words")
+            return conversations.conversation(connection, chat.id)
+
+        renamed = await self._db.write(work)
+        if renamed is not None:
+            self._streams.publish(chat.id, "chat", chat_json(renamed, language="en", running=False))
+        return JobResult(output={"title": title})
+
+
+def _first_exchange(
+    connection: sa.Connection, chat_id: str
+) -> tuple[conversations.Conversation | None, list[conversations.Message]]:
+    chat = conversations.conversation(connection, chat_id)
+    return chat, conversations.window(connection, chat_id, 0)[:4] if chat else []

@@ -1,0 +1,40 @@
+"""How many tokens a text costs, by script (WD-41): good within a few percent for every script, where a flat rate is off by three.
+
+Estimates, and called so wherever a person sees them. A factor learned per model corrects them (kept within 0.7 to 1.5 by its owner).
+"""
+
+from __future__ import annotations
+
+import re
+
+# Tokens per character, first match wins; everything else costs `_OTHER` (symbols, rare scripts, combining marks).
+_RATES = (
+    (re.compile("[A-Za-z \n\t.,;:!?'\"()\\-\u00c0-\u024f]+"), 0.27),
+    (re.compile("[0-9]+"), 0.4),
+    (re.compile("[\u0370-\u052f\u1c80-\u1c8f\u1f00-\u1fff]+"), 0.45),  # Greek, Cyrillic
+    (re.compile("[\u0590-\u08ff\u0900-\u0dff\ufb1d-\ufdff\ufe70-\ufeff]+"), 0.6),  # Hebrew, Arabic, Indic
+    (re.compile("[\u0e00-\u0eff\u1780-\u17ff]+"), 0.8),  # Thai, Lao, Khmer
+    (re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"), 1.1),  # kana, Han, Hangul
+    (re.compile("[\U0001f000-\U0001faff\u2600-\u27bf]+"), 3.0),
+)
+_OTHER = 0.6
+_LATIN = _RATES[0]
+
+IMAGE_TOKENS = 1200
+MESSAGE_TOKENS = 4  # role and separators around each message
+TOOL_CALL_TOKENS = 50
+TOOL_RESULT_TOKENS = 30
+
+
+def count(text: str) -> int:
+    """The estimated tokens of `text`; 0 only for the empty text."""
+    if not text:
+        return 0
+    if _LATIN[0].fullmatch(text):  # most texts of most chats: one pass
+        return max(1, round(len(text) * _LATIN[1]))
+    total, covered = 0.0, 0
+    for pattern, rate in _RATES:
+        characters = sum(len(run) for run in pattern.findall(text))
+        covered += characters
+        total += characters * rate
+    return max(1, round(total + (len(text) - covered) * _OTHER))

@@ -1,0 +1,128 @@
+"""What every test stands on: no way out of this machine, a clock that moves when told, and a fresh database of either kind."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import secrets
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from memory.database import Database, sqlite_url
+from memory.migrate import migrate
+
+POSTGRES = "127.0.0.1:5432"
+_SERVER = f"postgresql://postgres@{POSTGRES}/test"
+
+
+# -- loopback only -----------------------------------------------------------------------------------------------------
+
+
+def is_loopback(host: object) -> bool:
+    """Whether `host`, as given to a socket or a name look-up, stays on this machine."""
+    text = host.decode("ascii", "replace") if isinstance(host, bytes) else host
+    if text is None or text in ("", "localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(str(text).partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def refuse_the_outside(event: str, args: tuple[object, ...]) -> None:
+    """An audit hook: nothing can undo it, and it sees every way in which Python code connects, sends or looks up a name."""
+    if event in ("socket.connect", "socket.sendto"):
+        address = args[1]
+        if isinstance(address, tuple) and not is_loopback(address[0]):
+            raise RuntimeError(f"a test reached beyond loopback: {address}")
+    elif event == "socket.getaddrinfo" and not is_loopback(args[0]):
+        raise RuntimeError(f"a test looked up {args[0]}")
+
+
+sys.addaudithook(refuse_the_outside)
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+class FakeClock:
+    """A clock: call it for the time, an aware datetime in UTC. It stands still until `advance`."""
+
+    def __init__(self, start: datetime = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)) -> None:
+        self.now = start
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, step: timedelta | None = None, **parts: float) -> None:
+        """`advance(minutes=10)`, or a whole timedelta."""
+        self.now += (step or timedelta()) + timedelta(**parts)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+# -- databases ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file to copy: the migration runs once per session."""
+    path = tmp_path_factory.mktemp("template") / "empty.db"
+    database = Database(sqlite_url(path))
+    migrate(database, path.parent / "backups")
+    with ThreadPoolExecutor(1) as elsewhere:  # a loop of its own, apart from the tests'
+        elsewhere.submit(asyncio.run, database.close()).result()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_fault() -> str:
+    """Why PostgreSQL cannot be used; empty when it can."""
+    try:
+        psycopg.connect(_SERVER, connect_timeout=2).close()
+    except psycopg.OperationalError as error:
+        return f"no PostgreSQL at {POSTGRES}: {error}".strip()
+    return ""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    """A migrated, empty database of its own; the test runs once on SQLite and once on PostgreSQL."""
+    if request.param == "sqlite":
+        path = tmp_path / "yumegate.db"
+        shutil.copy(request.getfixturevalue("empty_sqlite"), path)
+        database = Database(sqlite_url(path))
+        yield database
+        await database.close()
+        return
+    if fault := request.getfixturevalue("postgres_fault"):
+        pytest.skip(fault)
+    schema = f"test_{secrets.token_hex(8)}"
+    with psycopg.connect(_SERVER, autocommit=True) as server:
+        server.execute(f"CREATE SCHEMA {schema}".encode())
+        database = Database(f"postgresql+psycopg://postgres@{POSTGRES}/test?options=-csearch_path%3D{schema}")
+        migrate(database, tmp_path / "backups")
+        yield database
+        await database.close()
+        server.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+
+
+@pytest.fixture
+async def sqlite(empty_sqlite: Path, tmp_path: Path) -> AsyncIterator[Database]:
+    """A migrated, empty SQLite database, for tests whose subject is not the store."""
+    path = tmp_path / "yumegate.db"
+    shutil.copy(empty_sqlite, path)
+    database = Database(sqlite_url(path))
+    yield database
+    await database.close()
