@@ -124,25 +124,29 @@ class DemoModel:
         async with contextlib.AsyncExitStack() as undo:
             process = await _spawn(gguf, key)
             undo.push_async_callback(_stop, process)
-            client = await asyncio.to_thread(_client)
+            await asyncio.to_thread(_sdk)
             url = await _address(process)
-            model = client(
-                base_url=f"{url}/v1",
-                api_key=key,
-                model=NAME,
-                provider=self.provider,
-                context_window=CONTEXT_TOKENS,
-                count_tokens=self._count_tokens,
-                supports_tools=False,
-                first_byte_s=240.0,  # requests beyond its slots wait
-                keep_alive=False,  # it closes kept connections, at times under the next request
-            )
+            model = await asyncio.to_thread(self._connect, f"{url}/v1", key)
             undo.pop_all()
         log.info("the demo model runs, pid %s", process.pid)
         return _Child(process=process, model=model)
 
+    def _connect(self, base_url: str, key: str) -> OpenAIModel:
+        """In a thread: building the client takes 0.25 s."""
+        return _sdk()(
+            base_url=base_url,
+            api_key=key,
+            model=NAME,
+            provider=self.provider,
+            context_window=CONTEXT_TOKENS,
+            count_tokens=self._count_tokens,
+            supports_tools=False,
+            first_byte_s=240.0,  # requests beyond its slots wait
+            keep_alive=False,  # it closes kept connections, at times under the next request
+        )
 
-def _client() -> type[OpenAIModel]:
+
+def _sdk() -> type[OpenAIModel]:
     """Imports the SDK, which takes 2 s: in a thread, not before somebody uses the demo model, and while the child loads."""
     from agent.llm.openai_client import OpenAIModel
 

@@ -199,13 +199,12 @@ export class Conversation {
     this.#markSeen();
   }
 
-  /** A notice may be the whole answer, as a command's is: then nothing more is waited for. */
+  /** A notice about a turn says in the log what its draft said in passing. */
   #notice({ text, turn_id: turnId }) {
     this.talk.speaker.announce(text);
-    if (!turnId || !this.talk.draft(turnId)?.empty || this.#begun.has(turnId)) return;
-    this.talk.dropDraft(turnId);
-    this.#running.delete(turnId);
-    this.on.onRunning(this.running);
+    const draft = this.talk.draft(turnId);
+    if (draft?.empty) this.talk.dropDraft(turnId);
+    else draft?.notes.replaceChildren();
   }
 
   /** The words of a message whose sending is not confirmed: the stream was faster, or the confirmation got lost. */
@@ -231,14 +230,10 @@ export class Conversation {
 
   #done({ turn_id: turnId, outcome }) {
     this.talk.speaker.flush();
-    const draft = this.talk.draft(turnId);
     this.#running.delete(turnId);
     this.on.onRunning(this.running);
-    if (!draft) return;
-    draft.settle();
-    if (outcome === "failed" && !draft.notes.hasChildNodes()) draft.problem(t("message.failed"), () => this.regenerate(turnId));
-    if (outcome === "empty") draft.problem(t("message.empty"), () => this.regenerate(turnId));
-    if (outcome === "stopped" && draft.empty) this.talk.dropDraft(turnId);
+    this.talk.draft(turnId)?.settle();
+    if (outcome !== "answered") this.sync(); // what the log keeps of it, and the former answer if there is no new one
   }
 
   #addRunning(turnId) {

@@ -64,7 +64,7 @@ function outcome(message, actions) {
   if (message.state === "stopped" && message.role === "assistant") return note("stop", t("message.stopped"));
   if (message.state === "failed") {
     const again = actions.regenerate && message.turn_id && h("button", { type: "button", class: "text-button", onclick: () => actions.regenerate(message) }, t("action.retry"));
-    return note("warn", t("message.failed"), again);
+    return message.role === "notice" ? again && h("p", { class: "message-note" }, again) : note("warn", t("message.failed"), again);
   }
   return "";
 }

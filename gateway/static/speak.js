@@ -41,6 +41,7 @@ export class Speaker {
 
   /** One line outside the answer, such as a notice. */
   announce(text) {
+    if (this.element.lastChild?.textContent === text) return; // told already, as an error and as the notice about it
     this.element.append(h("p", { lang: guessLang(text) }, text));
     while (this.element.childElementCount > KEEP_LINES) this.element.firstChild.remove();
   }

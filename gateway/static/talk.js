@@ -97,7 +97,7 @@ export class Talk {
     if (!known) this.#dropOlderAttempts(message);
     const element = this.#make(message);
     if (place) place.replaceWith(element);
-    else this.#appendBeforeRunning(element);
+    else this.#add(element, message);
     this.follow.grown();
   }
 
@@ -165,7 +165,7 @@ export class Talk {
     this.dropDraft(turnId);
     const draft = new Draft(turnId);
     this.#drafts.set(turnId, draft);
-    const former = [...this.#views.values()].filter(({ message }) => message.turn_id === turnId && message.role === "assistant");
+    const former = [...this.#views.values()].filter(({ message }) => message.turn_id === turnId && message.role !== "user");
     const asked = [...this.#views.values()].findLast(({ message }) => message.turn_id === turnId && message.role === "user");
     if (former.length) former[0].element.before(draft.element);
     else if (asked) asked.element.after(draft.element);
@@ -234,15 +234,18 @@ export class Talk {
   }
 
   #dropOlderAttempts(message) {
-    if (message.role !== "assistant" || !message.turn_id) return;
+    if (message.role === "user" || !message.turn_id) return;
     for (const { message: other } of [...this.#views.values()]) {
-      if (other.role === "assistant" && other.turn_id === message.turn_id && (other.attempt ?? 1) < (message.attempt ?? 1)) this.#drop(other.id);
+      if (other.role !== "user" && other.turn_id === message.turn_id && (other.attempt ?? 1) < (message.attempt ?? 1)) this.#drop(other.id);
     }
   }
 
-  #appendBeforeRunning(element) {
-    const first = this.list.querySelector(":scope > .is-pending");
-    if (first) first.before(element);
+  /** What belongs to a turn goes behind the rest of it; a new question before those on their way; anything else to the end. */
+  #add(element, message) {
+    const sameTurn = message.turn_id && message.role !== "user" ? this.list.querySelectorAll(`[data-turn="${CSS.escape(message.turn_id)}"]`) : [];
+    const pending = this.list.querySelector(":scope > .is-pending");
+    if (sameTurn.length) sameTurn[sameTurn.length - 1].after(element);
+    else if (pending && message.role === "user") pending.before(element);
     else this.list.append(element);
   }
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import logging
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from gateway.audit import CONSOLE
-from gateway.http.base import SECURITY_HEADERS, HttpFault, answer
+from gateway.http.base import SECURITY_HEADERS, Body, HttpFault, answer
 from gateway.http.fault import too_often
 from gateway.language import say
 from tests.gateway.web_house import House
@@ -149,6 +150,19 @@ DEEP = b'{"name":' + b"[" * 100_000
 async def test_a_bad_body_is_a_400_that_names_the_fault(house: House, raw: bytes, status: int, code: str, param: str) -> None:
     answered, error = await post(house, raw)
     assert (answered, error["code"], error["param"]) == (status, code, param)
+
+
+class Sample(Body):
+    text: str = ""
+    texts: list[str] = []  # noqa: RUF012  # pydantic copies defaults
+    named: dict[str, list[str]] = {}  # noqa: RUF012
+    day: date | None = None
+
+
+def test_texts_are_cleaned_wherever_they_lie_and_what_was_not_sent_is_told_apart() -> None:
+    sample = Sample.model_validate_json(b'{"text":"a\\u0000b\\r\\nc","texts":["\\u0000"],"named":{"k\\u0000":["\\u0000v"]},"day":"2026-03-14"}')
+    assert sample == Sample(text="ab\nc", texts=[""], named={"k": ["v"]}, day=date(2026, 3, 14))
+    assert Sample.model_validate_json(b'{"day":null}').model_fields_set == {"day"}
 
 
 @pytest.mark.rule("RL-51")

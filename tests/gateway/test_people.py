@@ -9,6 +9,7 @@ from datetime import date
 from functools import partial
 
 import pytest
+from argon2.exceptions import InvalidHashError
 
 from gateway import audit
 from gateway.audit import CONSOLE, Actor, masked
@@ -118,6 +119,8 @@ class CountingHasher:
         return f"hash of {password}"
 
     def verify(self, stored: str, password: str) -> bool:
+        if not stored.startswith("hash of "):
+            raise InvalidHashError
         self.verified += 1
         return stored == self.hash(password)
 

@@ -222,6 +222,11 @@ async def test_a_login_link_is_dead_after_ten_minutes(keys: Keys, ada: Person, c
     assert login_links.LIFETIME.total_seconds() == 600
 
 
+async def test_a_login_link_of_a_blocked_person_opens_nothing(keys: Keys, ada: Person) -> None:
+    await keys.people.change(CONSOLE, ada.id, blocked=True)
+    assert await keys.links.use(await keys.links.make(CONSOLE, ada.id)) is None
+
+
 @pytest.mark.parametrize("code", ["", "x", "\udcff", "x" * 10_000])
 async def test_an_unknown_login_link_opens_nothing(keys: Keys, ada: Person, code: str) -> None:
     await keys.links.make(CONSOLE, ada.id)
