@@ -200,7 +200,6 @@ def build(
         channels=channels,
         lanes=lanes,
         gates=gates,
-        models=models,
         reports=reports,
         jobs=jobs,
         read_again=reload,
@@ -298,7 +297,7 @@ def _marked(part: OpenPart) -> str:
 def _names_well(models: Models, config: Config, start: TurnStart) -> bool:
     """The tiny demo model names nothing well, and asking it would keep people waiting."""
     character = config.characters.get(start.conversation.character, config.characters["default"])
-    return models.helper(character.model).provider != "demo"
+    return models.helper_account(character.model).provider != "demo"
 
 
 def _page_of(channels: ChannelSet) -> WebChannel:

@@ -38,7 +38,7 @@ from gateway.http.views import (
 from gateway.jobs import JobRunner
 from gateway.lanes import Lanes
 from gateway.language import say
-from gateway.models import Models
+from gateway.models import name_of
 from gateway.person import Person
 from gateway.reports import Reports
 from gateway.supervise import ChannelStatus
@@ -75,7 +75,6 @@ class House:
         channels: ChannelSet,
         lanes: Lanes,
         gates: Gates,
-        models: Models,
         reports: Reports,
         jobs: JobRunner,
         read_again: Callable[[], Awaitable[tuple[list[str], list[str]]]],
@@ -88,7 +87,6 @@ class House:
         self._channels = channels
         self._lanes = lanes
         self._gates = gates
-        self._models = models
         self._reports = reports
         self._jobs = jobs
         self._read_again = read_again
@@ -102,7 +100,7 @@ class House:
         return self._channels.statuses()
 
     def model_name(self) -> str:
-        return self._models.default.name
+        return name_of(self._standing.config.model)
 
     async def job_counts(self) -> dict[str, int]:
         return (await self._reports.counts())["jobs"]
@@ -118,11 +116,12 @@ class House:
 
     def about(self, person: Person | None, language: str) -> About:
         config = self._standing.config
-        model = self._models.default
+        model = config.model
+        demo = model.provider == "demo"
         prefix = config.command_prefixes[0]
         return About(
             guests=config.channels.web.guests,
-            model=ModelFacts(name=model.name, provider=model.provider, demo=model.provider == "demo", sees_images=model.sees_images),
+            model=ModelFacts(name=name_of(model), provider=model.provider, demo=demo, sees_images=model.sees_images and not demo),
             limits=Limits(
                 text_max=TEXT_MAX,
                 attachments_max=config.channels.web.attachments_max,
@@ -140,13 +139,13 @@ class House:
 
     async def overview(self) -> Overview:
         counts = await self._reports.counts()
-        model = self._models.default
+        model = self._standing.config.model
         return Overview(
             version=self.version,
             uptime_s=(self._clock() - self.started_at).total_seconds(),
             ready=(await self.readiness()).ready,
             channels=await self._channel_views(),
-            model=ModelHealth(name=model.name, provider=model.provider, ok=not self._standing.model_fault, reason=self._standing.model_fault),
+            model=ModelHealth(name=name_of(model), provider=model.provider, ok=not self._standing.model_fault, reason=self._standing.model_fault),
             jobs=JobCounts(**counts["jobs"]),
             inbox=InboxCounts(**counts["inbox"]),
             outbox=OutboxCounts(**counts["outbox"]),

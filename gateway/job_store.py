@@ -94,6 +94,11 @@ def find_job(connection: sa.Connection, kind: str, key: str) -> JobRow | None:
     return None if row is None else _job_row(row)
 
 
+def read_job(connection: sa.Connection, job_id: int) -> JobRow | None:
+    row = connection.execute(_READ, {"the_id": job_id}).one_or_none()
+    return None if row is None else _job_row(row)
+
+
 def list_jobs(connection: sa.Connection, state: State | None = None, limit: int = 200) -> list[JobRow]:
     """The jobs in `state` (None: in any), last changed first."""
     rows = connection.execute(_LIST, {"the_state": state, "most": limit})
@@ -255,6 +260,7 @@ def _make(insert: Any) -> Any:
 _MAKE = {"sqlite": _make(sqlite.insert), "postgresql": _make(postgresql.insert)}
 _NAMED = (_COLUMN.kind == sa.bindparam("the_kind")) & (_COLUMN.key == sa.bindparam("the_key"))
 _FIND = sa.select(jobs).where(_NAMED)
+_READ = sa.select(jobs).where(_COLUMN.id == sa.bindparam("the_id"))
 _RUNS = _COLUMN.state == "running"
 _ENDED = _COLUMN.state.in_(["done", "cancelled"])
 _AGAIN = (

@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from agent.llm.masking import MASK, mask
 from gateway import job_store
 from gateway.job_store import PARKED_FOR, Claim, Job, State, Turn
 from gateway.leases import LEASE, RENEW_EVERY, Clock, LeaseLost
@@ -141,6 +142,7 @@ class JobRunner:
         self._clock = database_clock
         self._sleep = sleep
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
+        self._closed = False
         self._wake = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._served: set[Turn] = set()
@@ -149,14 +151,24 @@ class JobRunner:
         """Look at the table now: call it on the event loop after a transaction that enqueued something. Without it the job waits up to POLL_S."""
         self._wake.set()
 
+    def close(self) -> None:
+        """Claim nothing more. The grace begins now and `run` ends by itself; so jobs can use the time in which answers finish too."""
+        self._closed = True
+        self._wake.set()
+
     async def run(self) -> None:
-        """Until cancelled. Then no job is claimed, running ones get their grace, and the rest is left to its leases (WD-101)."""
+        """Until cancelled or closed. Then no job is claimed, running ones get their grace, and the rest is left to its leases (WD-101).
+
+        Cancelled once more, or when closed already, it ends without the grace.
+        """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._tick())
+            ticking = group.create_task(self._tick())
             try:
                 await self._claim_and_start(group)
             finally:
                 await self._drain(group)
+            for task in (ticking, *self._running):
+                task.cancel()
 
     async def _tick(self) -> None:
         while True:
@@ -164,7 +176,7 @@ class JobRunner:
             self._wake.set()
 
     async def _claim_and_start(self, group: asyncio.TaskGroup) -> None:
-        while True:
+        while not self._closed:
             claim = await self._claim() if len(self._running) < self._concurrency else None
             if claim is None:
                 await self._wake.wait()  # every end of a job wakes us too: a place is free, and perhaps its rival may run
@@ -263,27 +275,26 @@ class JobRunner:
         timer = group.create_task(_asleep(self._sleep, self._grace_s))
         while self._running and not timer.done():
             await asyncio.wait({timer, *self._running}, return_when=asyncio.FIRST_COMPLETED)
+        timer.cancel()
         if self._running:
             log.warning("%s jobs did not end within %s s and are left to their leases", len(self._running), self._grace_s)
 
 
-# Address with a password or a query (signed), name = value of a secret, and what looks like a key by itself.
+# Beside what providers' keys look like: a signed query, the value of something named like a secret, a bot's token, a long word of letters and digits.
 _SECRETS = tuple(
     (re.compile(pattern, re.IGNORECASE), shown)
     for pattern, shown in (
-        (r"(?<=://)[^\s/@]+@", "…@"),
-        (r"(?<=\S)\?[^\s\"'<>]*=[^\s\"'<>]*", "?…"),
-        (r"(\bbearer\s+)[^\s\"',;]+", r"\1…"),
-        (r"((?:authorization|token|secret|password|api[-_ ]?key)\w*[\"']?\s*[:=]\s*[\"']?)(?:bearer\s+)?[^\s\"',;]+", r"\1…"),
-        (r"\d{6,}:[\w-]{20,}", "…"),
-        (r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{24,}", "…"),
+        (r"(?<=\S)\?[^\s\"'<>]*=[^\s\"'<>]*", f"?{MASK}"),
+        (r"((?:authorization|token|secret|password|api[-_ ]?key)\w*[\"']?\s*[:=]\s*[\"']?)(?:bearer\s+)?[^\s\"',;]+", rf"\1{MASK}"),
+        (r"\d{6,}:[\w-]{20,}", MASK),
+        (r"\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{24,}", MASK),
     )
 )
 
 
 def public_text(error: Exception) -> str:
     """What operators see of an error: at most 500 characters, without secrets, statement parameters, or characters that a database refuses."""
-    text = str(error.orig if isinstance(error, exc.StatementError) else error)[: 4 * _TEXT_KEPT]
+    text = mask(str(error.orig if isinstance(error, exc.StatementError) else error)[: 4 * _TEXT_KEPT])
     for pattern, shown in _SECRETS:
         text = pattern.sub(shown, text)
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:_TEXT_KEPT]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
+from agent.llm.demo import NAME as DEMO_NAME
 from agent.llm.port import ChatModel
 from agent.turn import ModelCall
 from gateway.config import Config, ModelAccount
@@ -11,33 +15,46 @@ from gateway.config import Config, ModelAccount
 MakeModel = Callable[[ModelAccount], ChatModel]
 
 
+@dataclass(slots=True, eq=False)
+class _Open:
+    account: ModelAccount
+    model: ChatModel
+    users: int = 0
+    retired: bool = False
+
+
 class Models:
-    """The open models by account name; `""` is the default account."""
+    """The open models. Making one costs up to two seconds of imports, so it happens in a thread."""
 
     def __init__(self, make: MakeModel, config: Config) -> None:
         self._make = make
         self._config = config
-        self._open: list[tuple[ModelAccount, ChatModel]] = []
+        self._open: list[_Open] = []
+        self._making = asyncio.Lock()
 
-    def for_reply(self, character_model: str) -> list[ChatModel]:
-        """The model that answers first, then the one that stands in when it fails (MD-08)."""
-        names = [character_model]
-        if self._config.fallback_model:
-            names.append(self._config.fallback_model)
-        found = [self._account(self._config.account(name)) for name in names]
-        return found if len(found) < 2 or found[0] is not found[1] else found[:1]
+    @asynccontextmanager
+    async def for_reply(self, character_model: str) -> AsyncGenerator[list[ChatModel]]:
+        """The model that answers first, then the one that stands in when it fails (MD-08); open as long as they are used here."""
+        names = [character_model, *([self._config.fallback_model] if self._config.fallback_model else [])]
+        async with self._used([self._config.account(name) for name in names]) as models:
+            yield models
 
-    def helper(self, character_model: str) -> ChatModel:
+    @asynccontextmanager
+    async def helper(self, character_model: str) -> AsyncGenerator[ChatModel]:
         """For small background work: `helper_model`, else the chat's account."""
-        return self._account(self._config.account(self._config.helper_model or character_model))
+        async with self._used([self.helper_account(character_model)]) as models:
+            yield models[0]
 
-    @property
-    def default(self) -> ChatModel:
-        return self._account(self._config.model)
+    def helper_account(self, character_model: str) -> ModelAccount:
+        return self._config.account(self._config.helper_model or character_model)
+
+    async def warm(self) -> None:
+        """Make the default model before somebody waits for it."""
+        await self._get(self._config.model)
 
     def cost(self, call: ModelCall) -> float:
         """What one request cost, by the prices of its account; 0 where none are set (WO-38)."""
-        account = next((account for account, model in self._open if model.name == call.model), None)
+        account = next((account for account in (self._config.model, *self._config.models.values()) if name_of(account) == call.model), None)
         if account is None:
             return 0.0
         price, usage = account.price, call.usage
@@ -45,23 +62,45 @@ class Models:
         return (fresh * price.input + usage.cached_tokens * price.cached + usage.output_tokens * price.output) / 1_000_000
 
     async def reload(self, config: Config) -> None:
-        """Take new settings. Models whose account changed are closed; a request that runs on one ends with it and is tried again."""
+        """Take new settings. A model whose account changed is closed as soon as nobody uses it: replies in flight survive (CH-103)."""
         kept = [config.model, *config.models.values()]
         self._config = config
-        gone = [model for account, model in self._open if account not in kept]
-        self._open = [(account, model) for account, model in self._open if account in kept]
-        for model in gone:
-            await model.close()
+        for opened in self._open:
+            opened.retired = opened.account not in kept
+        await self._close([opened for opened in self._open if opened.retired and opened.users == 0])
 
     async def close(self) -> None:
-        for _, model in self._open:
-            await model.close()
-        self._open = []
+        await self._close(list(self._open))
 
-    def _account(self, wanted: ModelAccount) -> ChatModel:
-        for account, model in self._open:
-            if account == wanted:
-                return model
-        model = self._make(wanted)
-        self._open.append((wanted, model))
-        return model
+    @asynccontextmanager
+    async def _used(self, accounts: Sequence[ModelAccount]) -> AsyncGenerator[list[ChatModel]]:
+        opened: list[_Open] = []
+        for account in accounts:
+            found = await self._get(account)
+            if found not in opened:
+                opened.append(found)
+                found.users += 1
+        try:
+            yield [each.model for each in opened]
+        finally:
+            for each in opened:
+                each.users -= 1
+            await self._close([each for each in opened if each.retired and each.users == 0])
+
+    async def _get(self, account: ModelAccount) -> _Open:
+        async with self._making:
+            found = next((opened for opened in self._open if opened.account == account and not opened.retired), None)
+            if found is None:
+                found = _Open(account, await asyncio.to_thread(self._make, account))
+                self._open.append(found)
+            return found
+
+    async def _close(self, gone: Sequence[_Open]) -> None:
+        self._open = [opened for opened in self._open if opened not in gone]
+        for opened in gone:
+            await opened.model.close()
+
+
+def name_of(account: ModelAccount) -> str:
+    """What receipts and pages call a model account."""
+    return DEMO_NAME if account.provider == "demo" else account.name

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.errors import ModelBroken
+from agent.errors import ModelBroken, ModelError
 from agent.llm.port import Finished, ModelMessage, ModelRequest, Role, TextDelta
 from gateway import inbox, lifecycle
 from gateway.app import Choices, Parts, build, plans
@@ -116,6 +116,7 @@ class Gateway:
         else:
             await self._release(parts)
         group.create_task(parts.jobs.run(), name="jobs")
+        group.create_task(self._warm(parts), name="model")
         group.create_task(parts.tally.beat(parts.lanes), name="heartbeat")
         group.create_task(self._watch(parts), name="configuration watch")
         self._standing.phase = Phase.RUNNING
@@ -147,6 +148,15 @@ class Gateway:
         await parts.outbox.recover()
         return await parts.dispatcher.resume()
 
+    async def _warm(self, parts: Parts) -> None:
+        """Make the default model before somebody waits for it; one that cannot be made is shown, not fatal: people are told when they ask."""
+        try:
+            await parts.models.warm()
+            self._standing.model_fault = ""
+        except ModelError as error:
+            log.error("the model cannot be used: %s", error)
+            self._standing.model_fault = str(error)
+
     async def _watch(self, parts: Parts) -> None:
         """Reads the configuration again whenever its files change."""
         path = Path(self._standing.config_path)
@@ -172,6 +182,7 @@ class Gateway:
         self._standing.config, self._standing.loaded_at = loaded.config, self._choices.clock()
         await parts.models.reload(loaded.config)
         await parts.channels.apply(plans(loaded.config, parts.site, self._choices))
+        await self._warm(parts)
         log.info("configuration read again, changed: %s", ", ".join(changed) or "nothing")
         return changed, []
 

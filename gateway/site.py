@@ -10,8 +10,8 @@ import aiohttp
 from aiohttp import web
 
 from gateway.config import Web
+from gateway.http.base import SERVER_OPTIONS
 
-SHUTDOWN_S = 5.0
 PROBE_LIMIT_S = 5.0
 
 
@@ -21,7 +21,7 @@ class Site:
     def __init__(self, app: web.Application, settings: Web, routes: Iterable[web.RouteDef]) -> None:
         app.add_routes(routes)
         self._settings = settings
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
+        self._runner = web.AppRunner(app, **SERVER_OPTIONS)
         self._client: aiohttp.ClientSession | None = None
         self.port = settings.port
 

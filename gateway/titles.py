@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from agent.llm.port import Finished, ModelMessage, ModelRequest, Role, TextDelta
+from agent.llm.port import ChatModel, Finished, ModelMessage, ModelRequest, Role, TextDelta
 from agent.prompt import words
 from agent.turn import ModelCall
 from gateway.config import Config
@@ -72,23 +73,17 @@ class Titles:
             return JobResult(skipped="the chat is gone, or has a title of its own")
         characters = self._config().characters
         character = characters.get(chat.character, characters["default"])
-        model = self._models.helper(character.model)
         asked = "\n\n".join(f"{message.role}: {message.text[:INPUT_MAX]}" for message in log[:2])
         request = ModelRequest(
             messages=(ModelMessage(role=Role.SYSTEM, text=words("title")), ModelMessage(role=Role.USER, text=asked)),
             max_output_tokens=OUTPUT_TOKENS,
             purpose=KIND,
         )
-        text, usage = "", None
-        async for event in model.stream(request):
-            if isinstance(event, TextDelta):
-                text += event.text
-            elif isinstance(event, Finished):
-                usage = event.usage
+        async with self._models.helper(character.model) as model:
+            text, call = await _asked(model, request)
         title = clean_title(text)
-        if not title or usage is None:
+        if not title or call is None:
             return JobResult(skipped="the model named no title")
-        call = ModelCall(model=model.name, provider=model.provider, outcome="ok", usage=usage, milliseconds=0)
         of: dict[str, object] = {"conversation_id": chat.id, "channel": chat.channel, "purpose": KIND, "person_id": chat.person_id or ""}
         of["cost"] = self._models.cost(call)
 
@@ -101,6 +96,18 @@ class Titles:
         if renamed is not None:
             self._streams.publish(chat.id, "chat", chat_json(renamed, language="en", running=False))
         return JobResult(output={"title": title})
+
+
+async def _asked(model: ChatModel, request: ModelRequest) -> tuple[str, ModelCall | None]:
+    """The whole text of an answer and what it cost; None for one that has no end."""
+    began, text = time.monotonic(), ""
+    async for event in model.stream(request):
+        if isinstance(event, TextDelta):
+            text += event.text
+        elif isinstance(event, Finished):
+            milliseconds = round((time.monotonic() - began) * 1000)
+            return text, ModelCall(model=model.name, provider=model.provider, outcome="ok", usage=event.usage, milliseconds=milliseconds)
+    return text, None
 
 
 def _first_exchange(

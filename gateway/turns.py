@@ -140,12 +140,11 @@ class Turns:
         character = self._character(start)
         scope: asyncio.Timeout | None = None
         try:
-            models = self._models.for_reply(character.model)
-            turn = await self._turn(start, character, sees_images=models[0].sees_images)
-            async with asyncio.timeout(budget.seconds) as scope:
+            async with self._models.for_reply(character.model) as models, asyncio.timeout(budget.seconds) as scope:
                 running.scope = scope
                 if running.stopped:
                     return Outcome(state="stopped")
+                turn = await self._turn(start, character, sees_images=models[0].sees_images)
                 runtime = Runtime(models, budget=budget, max_prompt=config.agent_max_context_tokens)
                 await runtime.run(turn, sink=sink, record=record, steering=lambda: _steering(running))
         except TimeoutError:

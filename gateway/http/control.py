@@ -29,7 +29,7 @@ class ControlRoutes:
 
     async def control(self, request: web.Request) -> web.Response:
         given = request.headers.get(SECRET_HEADER, "")
-        if not request[CLIENT].local or not hmac.compare_digest(given.encode(), self._secret.encode()):
+        if not request[CLIENT].local or not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._secret.encode()):
             raise not_found()
         order = await body(request, Order)
         try:

@@ -15,7 +15,7 @@ export class ReceiptDrawer {
 
   constructor({ chatId, onClose }) {
     this.chatId = chatId;
-    this.body = h("div", { class: "drawer-body" });
+    this.body = h("div", { class: "drawer-body", tabindex: 0, role: "group", "aria-label": t("receipt.title") });
     this.element = h(
       "aside",
       { class: "drawer", "aria-label": t("receipt.title") },

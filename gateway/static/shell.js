@@ -26,16 +26,16 @@ export function showInShell({ side, main, onFind }) {
   sheet?.destroy();
   find = onFind ?? (() => { location.hash = "#/chat"; });
   const stage = h("div", { class: "stage" }, offlineBanner(), main);
-  const nav = h(
-    "div",
+  const head = h(
+    "header",
     { class: "side" },
     h("div", { class: "side-head" }, h("a", { class: "brand", href: "#/chat" }, mark(), h("span", {}, "Yumegate")), iconButton("close", t("action.close"), () => sheet.hide(), { class: "icon-button side-close" })),
     side,
     accountFoot(),
   );
   const skip = h("button", { type: "button", class: "skip", onclick: () => stage.querySelector("main")?.focus() }, t("nav.skip"));
-  replace(document.getElementById("app"), h("div", { class: "frame" }, skip, nav, stage));
-  sheet = makeSheet({ panel: nav, rest: () => [stage], narrow: NARROW });
+  replace(document.getElementById("app"), h("div", { class: "frame" }, skip, head, stage));
+  sheet = makeSheet({ panel: head, rest: () => [stage], narrow: NARROW });
 }
 
 /** A page without a side: sign in. */
@@ -66,7 +66,8 @@ function accountFoot() {
   }
   const button = h(
     "button",
-    { type: "button", class: "account", "aria-haspopup": "menu", "aria-expanded": "false", "aria-label": t("account.menu", { name: who.name }), onclick: () => openMenu(button, accountItems()) },
+    { type: "button", class: "account", "aria-haspopup": "menu", "aria-expanded": "false", onclick: () => openMenu(button, accountItems()) },
+    h("span", { class: "sr-only" }, t("account.label")),
     h("span", { class: "account-face", "aria-hidden": "true" }, [...who.name][0] ?? "·"),
     h("span", { class: "account-text" }, h("bdi", { class: "account-name" }, who.name), h("span", { class: "account-role" }, term("role", who.role))),
     icon("more"),

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def another_process(data_dir: Path) -> Iterator[subprocess.Popen[str]]:
+def another_process(data_dir: Path) -> Generator[subprocess.Popen[str]]:
     """A child that holds the lock until it is killed or its input ends."""
     command = [sys.executable, "-c", HOLD, str(data_dir)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
