@@ -2,6 +2,7 @@
 
 Head (stable between turns): instructions, character, persona, standing notes. Then the earlier talk. Tail (made anew): recalled notes and the time,
 in a marked block before the newest message: nothing of it is ever stored as anybody's words (MD-16) and providers' prompt caches keep the rest.
+Behind the newest message stands what the model and its tools said to each other since. People and model take turns: some models insist (CH-66).
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from memory import tokens
 
 ANSWER_RESERVE = 0.25  # share of the model's window kept free for the answer
 ANSWER_RESERVE_MAX = 8_192  # tokens; a large window needs no larger reserve
-KEEP_OF_LONG = (0.6, 0.3)  # shares of the room that head and tail of an over-long message keep
+KEEP_OF_LONG = (0.6, 0.3)  # shares of the room that head and tail of an over-long text keep
+TRAFFIC_SHARE = 0.25  # of the room: so much tool traffic stays whatever the newest message takes
+RESULT_LEAST = 64  # tokens an over-long tool result keeps at least
+CUT = "\n[… left out: too long …]\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,7 @@ class Prompt:
     messages: tuple[ModelMessage, ...]
     sections: tuple[Section, ...]
     left_out: int = 0
+    talk_room: int = 0  # tokens that the whole talk may take, the newest message included (WD-38)
     shortened: bool = False  # the newest message alone was too long and kept its head and tail (WD-95)
 
     @property
@@ -34,30 +39,38 @@ class Prompt:
         return sum(section.tokens for section in self.sections)
 
 
-def assemble(turn: Turn, *, room: int, small: bool = False) -> Prompt:
-    """The prompt for `turn` within `room` tokens; the oldest turns give way first, the head and the newest message last.
+def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[ModelMessage] = (), tools: int = 0) -> Prompt:
+    """The prompt for `turn` within `room` tokens; the oldest turns give way first, then long tool results; the head and the newest message last.
 
-    `small`: a tiny model, which a long instruction would confuse.
+    `small`: a tiny model, which a long instruction would confuse. `traffic`: the calls and results of this turn so far. `tools`: tokens of the
+    descriptions that are sent along.
     """
     head = _head(turn, small=small)
     tail = _tail(turn)
-    head_tokens, tail_tokens = _size(head), tokens.count(tail)
-    newest, shortened = _fit(turn.newest, max(64, room - head_tokens - tail_tokens))
+    head_tokens, tail_tokens, traffic_tokens = _size(head), tokens.count(tail), sum(map(_traffic_tokens, traffic))
+    talk_room = room - head_tokens - tail_tokens - tools
+    newest, shortened = _fit(turn.newest, max(64, talk_room - min(traffic_tokens, int(room * TRAFFIC_SHARE))))
     newest_tokens = _said_tokens(newest)
-    history = _newest_that_fit(turn.history, room - head_tokens - tail_tokens - newest_tokens)
+    traffic = _fit_traffic(traffic, talk_room - newest_tokens)
+    traffic_tokens = sum(map(_traffic_tokens, traffic))
+    history = _taking_turns(_newest_that_fit(turn.history, talk_room - newest_tokens - traffic_tokens))
+    unanswered = f"{_spoken(history.pop())}\n" if history and not history[-1].by_us else ""  # its turn failed
     return Prompt(
         messages=(
             ModelMessage(role=Role.SYSTEM, text=head),
             *(_message(said) for said in history),
-            replace(_message(newest), text=f"{tail}{_spoken(newest)}"),
+            replace(_message(newest), text=f"{unanswered}{tail}{_spoken(newest)}"),
+            *traffic,
         ),
         sections=(
+            Section(name="tools", tokens=tools + traffic_tokens),
             Section(name="head", tokens=head_tokens),
-            Section(name="talk", tokens=sum(map(_said_tokens, history))),
+            Section(name="talk", tokens=sum(map(_said_tokens, history)) + tokens.count(unanswered)),
             Section(name="tail", tokens=tail_tokens),
             Section(name="newest", tokens=newest_tokens),
         ),
-        left_out=len(turn.history) - len(history),
+        left_out=len(turn.history) - len(_newest_that_fit(turn.history, talk_room - newest_tokens - traffic_tokens)),
+        talk_room=talk_room,
         shortened=shortened,
     )
 
@@ -122,11 +135,53 @@ def _newest_that_fit(history: Sequence[Said], room: int) -> tuple[Said, ...]:
     return tuple(history[start:])
 
 
+def _taking_turns(history: Sequence[Said]) -> list[Said]:
+    """What one side said in a row is one message."""
+    said: list[Said] = []
+    for each in history:
+        if said and said[-1].by_us == each.by_us:
+            before = said[-1]
+            said[-1] = Said(text=f"{_spoken(before)}\n{_spoken(each)}", by_us=each.by_us, images=(*before.images, *each.images))
+        else:
+            said.append(each)
+    return said
+
+
+def _traffic_tokens(message: ModelMessage) -> int:
+    calls = sum(tokens.TOOL_CALL_TOKENS + tokens.count(call.arguments) for call in message.tool_calls)
+    result = tokens.TOOL_RESULT_TOKENS if message.role is Role.TOOL else 0
+    return tokens.MESSAGE_TOKENS + tokens.count(message.text) + tokens.IMAGE_TOKENS * len(message.images) + calls + result
+
+
+def _fit_traffic(traffic: Sequence[ModelMessage], room: int) -> tuple[ModelMessage, ...]:
+    """Results of tools, the oldest first, keep head and tail until all fit (WD-39); calls and results stay pairs (MD-12)."""
+    kept = list(traffic)
+    over = sum(map(_traffic_tokens, kept)) - room
+    for at, message in enumerate(kept):
+        if over <= 0:
+            break
+        if message.role is Role.TOOL:
+            size = tokens.count(message.text)
+            kept[at] = replace(message, text=_cut(message.text, max(RESULT_LEAST, size - over)))
+            over -= size - tokens.count(kept[at].text)
+    return tuple(kept)
+
+
 def _fit(said: Said, room: int) -> tuple[Said, bool]:
     """A message too long by itself keeps head and tail (WD-95)."""
-    size = tokens.count(said.text)
+    text = _cut(said.text, room)
+    return (said, False) if text == said.text else (replace(said, text=text), True)
+
+
+def _cut(text: str, room: int) -> str:
+    """`text`, or its head and tail within `room` tokens."""
+    size, keep = tokens.count(text), len(text)
     if size <= room:
-        return said, False
-    keep = len(said.text) * room / size
-    head, tail = (int(keep * share) for share in KEEP_OF_LONG)
-    return replace(said, text=f"{said.text[:head]}\n[… left out: too long …]\n{said.text[len(said.text) - tail :]}"), True
+        return text
+    while True:
+        keep = min(keep - 1, int(keep * room / size))  # scripts differ in price, so one look at the whole is not enough
+        head, tail = (max(0, int(keep * share)) for share in KEEP_OF_LONG)
+        cut = f"{text[:head]}{CUT}{text[len(text) - tail :]}"
+        size = tokens.count(cut)
+        if size <= room or keep <= 0:
+            return cut

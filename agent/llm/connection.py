@@ -11,8 +11,8 @@ from agent.errors import ModelBroken, ModelBusy, ModelError, ModelMisconfigured
 
 NO_ADDRESS = "base_url is no http address: it should look like https://api.openai.com/v1"
 NO_KEY = "the API key holds characters that no key has: copy it again"
-LIMITS = (1000, 100)
-"""Connections in all and kept open: RL-8 has 200 conversations at once."""
+LIMITS = (1000, 20)
+"""Connections in all and kept open. 200 conversations may ask at once (RL-8); every request looks at each idle one again, so few are kept."""
 
 
 def connect(base_url: str, api_key: str, *, connect_s: float, timeout_s: float, keep_alive: bool) -> openai.AsyncOpenAI:

@@ -32,7 +32,7 @@ function decodePart(part) {
 
 function choose({ parts, query }) {
   const [name = "chat", detail = ""] = parts;
-  if (name === "signin") return () => signinPage({ error: query.get("error") ?? "", again: render });
+  if (name === "signin" && !person()) return () => signinPage({ error: query.get("error") ?? "", again: render });
   if (!person()) return session.me.guests && name === "chat" ? () => guestPage() : () => signinPage({ again: render, next: location.hash });
   if (name === "settings") return () => settingsPage({ again: restart });
   if (name === "setup" && isOperator()) return () => setupPage();
@@ -77,8 +77,12 @@ function unreachable() {
 
 whenSignedOut(async () => {
   const had = person();
-  await refreshMe();
-  if (had && !person()) render();
+  try {
+    await refreshMe();
+    if (had && !person()) render();
+  } catch (error) {
+    console.warn(error); // unreachable as well: the banner says so, and the next call asks again
+  }
 });
 addEventListener("hashchange", () => {
   if (location.hash !== shown) render();

@@ -4,16 +4,19 @@ import { request } from "./api.js";
 import { askText, confirmDialog } from "./dialog.js";
 import { iconButton } from "./controls.js";
 import { h, replace } from "./dom.js";
-import { t, tn } from "./i18n.js";
+import { lang, t, tn } from "./i18n.js";
 import { icon } from "./icons.js";
 import { isComposing } from "./ime.js";
 import { guessLang } from "./lang.js";
 import { openMenu } from "./menu.js";
-import { lang } from "./i18n.js";
+import { person } from "./session.js";
 import { emptyState, errorState, skeleton } from "./states.js";
 import { forgetChat } from "./store.js";
 import { toast } from "./toast.js";
 import { shelf } from "./when.js";
+
+/** The list as it was when a page was left, so that the next one does not begin from nothing. */
+let memo = { personId: "", chats: null, query: "", scrollTop: 0 };
 
 const REFRESH_MS = 30_000;
 const SEARCH_AFTER_MS = 200;
@@ -44,7 +47,16 @@ export class ChatList {
     addEventListener("focus", () => this.refresh(), { signal });
     const timer = setInterval(() => document.hidden || this.refresh(), REFRESH_MS);
     signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(this.#searchTimer); });
+    if (memo.personId === person().id && memo.chats) this.#restore();
     this.refresh();
+  }
+
+  #restore() {
+    this.#chats = memo.chats;
+    this.#query = memo.query;
+    this.search.value = memo.query;
+    this.#render();
+    requestAnimationFrame(() => { this.place.scrollTop = memo.scrollTop; });
   }
 
   find() {
@@ -83,6 +95,7 @@ export class ChatList {
   }
 
   destroy() {
+    memo = { personId: person()?.id ?? "", chats: this.#chats, query: this.#query, scrollTop: this.place.scrollTop };
     this.#end.abort();
   }
 

@@ -4,11 +4,13 @@ const KANA = /[\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f]/;
 const HAN = /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\ud840-\ud87f][\udc00-\udfff]/;
 const BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, td, th, blockquote, dd, dt";
 
-/** "ja", "zh" or "en". Han without kana is Japanese only where everything around it is (`around`), as in a heading of a Japanese text. */
+const HEADING_MAX = 12; // a Japanese line without kana is a heading or a name, never a sentence
+
+/** "ja", "zh" or "en". A short line of Han alone is Japanese where what stands around it is (`around`), as a heading in a Japanese text. */
 export function guessLang(text, around = "") {
   if (KANA.test(text)) return "ja";
-  if (HAN.test(text)) return around === "ja" ? "ja" : "zh";
-  return "en";
+  if (!HAN.test(text)) return "en";
+  return around === "ja" && text.trim().length <= HEADING_MAX && !/[。，；！？]/.test(text) ? "ja" : "zh";
 }
 
 /** Marks an element and each block inside it with its own language. */

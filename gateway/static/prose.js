@@ -36,7 +36,16 @@ function dress(node, whole) {
   if (node.nodeType !== Node.ELEMENT_NODE) return node;
   markLang(node, whole);
   for (const pre of node.querySelectorAll("pre")) pre.replaceWith(codeBlock(pre.cloneNode(true)));
+  for (const table of node.tagName === "TABLE" ? [node] : node.querySelectorAll("table")) nameCells(table);
   return node.tagName === "PRE" ? codeBlock(node) : node;
+}
+
+/** A table with more columns than fit is shown as cards (in the stylesheet); then each cell names its column. */
+function nameCells(table) {
+  const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
+  if (heads.length < 4) return;
+  table.dataset.columns = heads.length > 8 ? "many" : heads.length > 5 ? "more" : "some";
+  for (const row of table.querySelectorAll("tbody tr")) [...row.cells].forEach((cell, at) => { cell.dataset.head = heads[at] ?? ""; });
 }
 
 function codeBlock(pre) {

@@ -21,7 +21,7 @@ export function makeSheet({ panel, rest, narrow, open = false, onChange = () => 
     if (over && !veil.isConnected) panel.before(veil);
     if (!over) veil.remove();
     release();
-    release = over ? onEscape(hide) : () => {};
+    release = open ? onEscape(hide) : () => {};
     onChange(open);
   }
 

@@ -28,7 +28,7 @@ export function showInShell({ side, main, onFind }) {
   const stage = h("div", { class: "stage" }, offlineBanner(), main);
   const head = h(
     "header",
-    { class: "side" },
+    { class: "side", onclick: (event) => event.target.closest("a") && hideSide() },
     h("div", { class: "side-head" }, h("a", { class: "brand", href: "#/chat" }, mark(), h("span", {}, "Yumegate")), iconButton("close", t("action.close"), () => sheet.hide(), { class: "icon-button side-close" })),
     side,
     accountFoot(),

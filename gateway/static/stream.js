@@ -37,6 +37,7 @@ export class ChatStream {
         await this.#connect();
       } catch (error) {
         if (this.#end.signal.aborted) return;
+        if (!(error instanceof ApiError || error instanceof NetworkError || error.name === "AbortError")) console.error(error); // a fault of this page
         if (error instanceof ApiError && [401, 403, 404].includes(error.status)) return this.onEnd(error);
         asked = (error.retryAfterS ?? 0) * 1000;
         if (!this.#paused) this.onDown(error);
