@@ -53,7 +53,8 @@ def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[Mo
     newest_tokens = _said_tokens(newest)
     traffic = _fit_traffic(traffic, talk_room - newest_tokens)
     traffic_tokens = sum(map(_traffic_tokens, traffic))
-    history = _taking_turns(_newest_that_fit(turn.history, talk_room - newest_tokens - traffic_tokens))
+    fitting = _newest_that_fit(turn.history, talk_room - newest_tokens - traffic_tokens)
+    history = _taking_turns(fitting)
     unanswered = f"{_spoken(history.pop())}\n" if history and not history[-1].by_us else ""  # its turn failed
     return Prompt(
         messages=(
@@ -64,12 +65,12 @@ def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[Mo
         ),
         sections=(
             Section(name="tools", tokens=tools + traffic_tokens),
-            Section(name="head", tokens=head_tokens),
-            Section(name="talk", tokens=sum(map(_said_tokens, history)) + tokens.count(unanswered)),
-            Section(name="tail", tokens=tail_tokens),
-            Section(name="newest", tokens=newest_tokens),
+            Section(name="instructions", tokens=head_tokens),
+            Section(name="history", tokens=sum(map(_said_tokens, fitting))),
+            Section(name="time", tokens=tail_tokens),
+            Section(name="message", tokens=newest_tokens),
         ),
-        left_out=len(turn.history) - len(_newest_that_fit(turn.history, talk_room - newest_tokens - traffic_tokens)),
+        left_out=len(turn.history) - len(fitting),
         talk_room=talk_room,
         shortened=shortened,
     )

@@ -13,11 +13,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent.errors import BudgetExceeded, ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured, NoRoom
-from agent.llm.port import ChatModel, Finish, Finished, ModelMessage, ModelRequest, Role, TextDelta, Usage
+from agent.llm import estimate
+from agent.llm.port import ChatModel, Finish, Finished, ModelMessage, ModelRequest, Role, TextDelta, ToolSpec, Usage
 from agent.prompt import Prompt, assemble, room_for_prompt
 from agent.tools.port import Tool
 from agent.tools.toolbox import Toolbox, skipped
 from agent.turn import Budget, ModelCall, Record, Said, Sink, Steering, Turn
+from memory import tokens as counting
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +27,9 @@ BUSY_TRIES = 3
 BROKEN_TRIES = 2
 WAIT_TOTAL_S = 30.0  # over all retries of one request; a longer wait is told to the person instead
 FIRST_WAIT_S = 1.0
-OVERFLOW_SHARES = (0.9, 0.5)  # of the limit that the provider named; without one, of 0.7 of what was sent (WD-95)
+OVERFLOW_SHARES = (0.9, 0.5)  # of the limit that the provider named; without one below it, of 0.7 of what was sent (WD-95)
 UNNAMED_LIMIT = 0.7
-NO_ROOM_OUTPUT = 8_192  # output tokens of the one more try when thinking used up all the room (MD-06)
+NO_ROOM_OUTPUT = 8_192  # output tokens of the one more try when thinking used up all the room
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -35,13 +37,22 @@ Sleep = Callable[[float], Awaitable[None]]
 class Runtime:
     """Answers turns with `models`: the first is asked, the others stand in when it fails. Holds no state of any conversation."""
 
-    def __init__(self, models: Sequence[ChatModel], *, budget: Budget, max_prompt: int, sleep: Sleep = asyncio.sleep) -> None:
-        """`max_prompt`: tokens a prompt may have at most, whatever the model's window."""
+    def __init__(
+        self,
+        models: Sequence[ChatModel],
+        *,
+        budget: Budget,
+        max_prompt: int,
+        learned: dict[str, int] | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`max_prompt`: tokens a prompt may have at most, whatever the model's window. `learned`: windows by model name that providers named when
+        they refused, in our own count; written here and kept by the owner for the next turn (WD-96)."""
         self._models = models
         self._budget = budget
         self._max_prompt = max_prompt
         self._sleep = sleep
-        self._learned: dict[str, int] = {}  # windows that providers named when they refused (WD-96)
+        self._learned: dict[str, int] = {} if learned is None else learned
 
     async def run(self, turn: Turn, *, sink: Sink, record: Record, steering: Steering, tools: Sequence[Tool] = ()) -> str:
         """The answer's text, possibly empty. Raises AgentError; `record` then holds what was said and tried so far."""
@@ -51,7 +62,7 @@ class Runtime:
                 raise BudgetExceeded("tokens")
             last = step == self._budget.steps - 1 or asking.toolbox.stuck
             finished = await self._answered(asking, tools=not last)
-            if not finished.tool_calls:
+            if not finished.tool_calls or (last and asking.step_text):
                 record.finish = finished.reason
                 return record.text
             if last:
@@ -75,19 +86,24 @@ class Runtime:
             asking.traffic.append(result)
         added += steering()
         asking.record.steered += len(added)
-        asking.traffic += [ModelMessage(role=Role.USER, text=said.text, images=said.images) for said in added]
+        if added:
+            images = tuple(image for said in added for image in said.images)
+            asking.traffic.append(ModelMessage(role=Role.USER, text="\n".join(said.text for said in added), images=images))
 
     async def _answered(self, asking: _Asking, *, tools: bool) -> Finished:
-        """One step: the first model that answers, or the error of the first one that failed for good."""
+        """One step: the first model that answers, or the error of the first one that failed for good. The one that answered stays first."""
         first_error: ModelError | None = None
         asking.begin_step()
-        for model in self._models:
+        for number in range(asking.first, asking.first + len(self._models)):
+            model = self._models[number % len(self._models)]
             try:
                 finished = await self._fitted(model, asking, tools=tools)
                 if finished.reason is Finish.LENGTH and not asking.step_text and not finished.tool_calls:
-                    finished = await self._patient(model, asking, self._prompt(model, asking), tools=tools, max_output=NO_ROOM_OUTPUT)
+                    asking.take_back()
+                    finished = await self._fitted(model, asking, tools=tools, max_output=_more_room(model, finished))
                     if not asking.step_text and not finished.tool_calls:
                         raise NoRoom("the answer ran out of room before its first word")
+                asking.first = number % len(self._models)
                 return finished
             except ModelError as error:
                 log.warning("model %s failed: %s %s", model.name, error, error.excerpt)
@@ -95,39 +111,45 @@ class Runtime:
                 asking.take_back()
         raise first_error or ModelMisconfigured("no model is configured")
 
-    async def _fitted(self, model: ChatModel, asking: _Asking, *, tools: bool) -> Finished:
+    async def _fitted(self, model: ChatModel, asking: _Asking, *, tools: bool, max_output: int | None = None) -> Finished:
         """Ask; when the provider says the prompt is too long, shorten it twice at most, never wiping anything stored (RL-22)."""
-        prompt = self._prompt(model, asking)
+        specs = asking.toolbox.specs if tools and model.supports_tools else ()
+        prompt = self._prompt(model, asking, specs)
         for share in (*OVERFLOW_SHARES, None):
+            request = ModelRequest(messages=prompt.messages, tools=specs, max_output_tokens=max_output, purpose=asking.turn.purpose)
             try:
-                return await self._patient(model, asking, prompt, tools=tools)
+                return await self._patient(model, asking, request, prompt.tokens)
             except ContextOverflow as error:
                 if share is None:
                     raise
-                named = error.limit or int((error.sent or prompt.tokens) * UNNAMED_LIMIT)
-                self._learned[model.name] = named
+                limit = _limit(error, prompt.tokens)
+                if max_output is None:
+                    self._learned[model.name] = limit
                 asking.take_back()
-                prompt = self._prompt(model, asking, room=int(named * share))
+                prompt = self._prompt(model, asking, specs, room=int(limit * share))
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _prompt(self, model: ChatModel, asking: _Asking, room: int | None = None) -> Prompt:
+    def _prompt(self, model: ChatModel, asking: _Asking, specs: tuple[ToolSpec, ...], room: int | None = None) -> Prompt:
         window = min(model.context_window, self._learned.get(model.name, model.context_window))
-        prompt = assemble(asking.turn, room=room or room_for_prompt(window, self._max_prompt), small=model.provider == "demo")
-        asking.record.sections, asking.record.left_out = prompt.sections, prompt.left_out
+        prompt = assemble(
+            asking.turn,
+            room=room_for_prompt(window, self._max_prompt) if room is None else room,
+            small=model.provider == "demo",
+            traffic=asking.traffic if model.supports_tools else (),
+            tools=estimate.tool_tokens(specs, counting.count),
+        )
+        record = asking.record
+        record.sections, record.left_out, record.shortened = prompt.sections, prompt.left_out, prompt.shortened
+        if model is self._models[0]:
+            record.talk_room = prompt.talk_room
         return prompt
 
-    async def _patient(self, model: ChatModel, asking: _Asking, prompt: Prompt, *, tools: bool, max_output: int | None = None) -> Finished:
-        """Ask, and again while the fault may pass and the waits stay bounded."""
-        request = ModelRequest(
-            messages=(*prompt.messages, *asking.traffic),
-            tools=asking.toolbox.specs if tools and model.supports_tools else (),
-            max_output_tokens=max_output,
-            purpose=asking.turn.purpose,
-        )
+    async def _patient(self, model: ChatModel, asking: _Asking, request: ModelRequest, sent: int) -> Finished:
+        """Ask, and again while the fault may pass and the waits stay bounded. `sent`: estimated tokens of the request."""
         waited, tries = 0.0, 0
         while True:
             try:
-                return await self._once(model, asking, request)
+                return await self._once(model, asking, request, sent)
             except (ModelBusy, ModelBroken) as error:
                 tries += 1
                 named = error.retry_after_s if isinstance(error, ModelBusy) else None
@@ -138,11 +160,11 @@ class Runtime:
             asking.take_back()
             await self._sleep(wait)
 
-    async def _once(self, model: ChatModel, asking: _Asking, request: ModelRequest) -> Finished:
+    async def _once(self, model: ChatModel, asking: _Asking, request: ModelRequest, sent: int) -> Finished:
         started = time.monotonic()
         record = asking.record
         record.model, record.provider = model.name, model.provider
-        outcome, usage = "failed", Usage()
+        outcome, usage = "stopped", Usage()
         try:
             async for event in model.stream(request):
                 if isinstance(event, TextDelta) and event.text:
@@ -157,12 +179,26 @@ class Runtime:
             outcome = error.code
             raise
         finally:
+            if outcome != "ok" and asking.step_text:  # words came, so it costs, whatever became of it
+                usage = Usage(input_tokens=sent, output_tokens=counting.count(asking.step_text), estimated=True)
             milliseconds = round((time.monotonic() - started) * 1000)
             record.calls.append(ModelCall(model=model.name, provider=model.provider, outcome=outcome, usage=usage, milliseconds=milliseconds))
 
 
+def _limit(error: ContextOverflow, sent: int) -> int:
+    """What the model takes, in tokens as we count them, whatever the provider counts: always less than what it refused. `sent`: our count of that."""
+    counted = error.sent or sent
+    named = min(error.limit or counted, counted)
+    return max(1, int(sent * (named / counted if named < counted else UNNAMED_LIMIT)))
+
+
+def _more_room(model: ChatModel, finished: Finished) -> int:
+    """Output tokens for one more try when thinking used up the whole answer (MD-06)."""
+    return max(min(NO_ROOM_OUTPUT, model.context_window // 2), 2 * finished.usage.output_tokens)
+
+
 class _Asking:
-    """The moving parts of one run: the draft with the mark where the present step began, and the tool traffic so far."""
+    """The moving parts of one run: the draft with the mark where the present step began, the tool traffic so far, and which model comes first."""
 
     def __init__(self, *, turn: Turn, sink: Sink, record: Record, toolbox: Toolbox) -> None:
         self.turn = turn
@@ -171,6 +207,7 @@ class _Asking:
         self.toolbox = toolbox
         self.traffic: list[ModelMessage] = []
         self.started = time.monotonic()
+        self.first = 0
         self._mark = 0
 
     @property

@@ -104,6 +104,8 @@ class Record:
     provider: str = ""
     sections: tuple[Section, ...] = ()
     left_out: int = 0  # messages of the window that did not fit the model
+    shortened: bool = False  # the newest message alone was too long for the model (WD-95)
+    talk_room: int | None = None  # tokens that the first model has for the talk, the newest message included (WD-38)
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     tools: list[ToolUse] = field(default_factory=list[ToolUse])
     steered: int = 0

@@ -9,19 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from channels.message import Entity
 from channels.port import TextUnit
 from channels.units import measure
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """One stretch of formatting beside a text (CH-138): `offset` and `length` in UTF-16 units, `type` in the Bot API's words."""
-
-    type: str
-    offset: int
-    length: int
-    url: str = ""
-    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,17 @@ class Attachment:
     transcript_origin: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One stretch of formatting beside a text (CH-138): `offset` and `length` in UTF-16 units, `type` in the Bot API's words."""
+
+    type: str
+    offset: int
+    length: int
+    url: str = ""
+    language: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyTo:
     """The message a person answered: `excerpt` at most 500 characters, `quote` the fragment they chose, if any."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from channels.message import Account, Address, Attachment, InboundEvent
+from channels.message import Account, Address, Attachment, Entity, InboundEvent
 
 
 class TextUnit(StrEnum):
@@ -70,6 +70,7 @@ class OutboundPart:
     address: Address
     text: str
     markup: Markup = Markup.MARKDOWN
+    entities: tuple[Entity, ...] = ()  # where the platform takes formatting beside the text
     reply_to: str = ""
     attachments: tuple[Attachment, ...] = ()
     edit_of: str = ""  # platform message id of the preview that this part replaces

@@ -16,7 +16,7 @@ from agent.llm.port import ChatModel
 from channels.message import Account
 from channels.port import Channel
 from channels.web.adapter import CAPABILITIES, WebChannel
-from gateway import titles, turn_store
+from gateway import housekeeping, titles, turn_store
 from gateway.access import Rules
 from gateway.admin import Admin
 from gateway.attachments import Attachments
@@ -124,6 +124,7 @@ class Parts:
     people: People
     links: LoginLinks
     tally: Tally
+    reports: Reports
     site: Site
 
 
@@ -164,7 +165,9 @@ def build(
     attachments = Attachments(standing.config.data_dir / "attachments", db)
     spending = Budgets(db, clock=clock, config=config)
     naming = titles.Titles(db=db, models=models, streams=streams, config=config, clock=clock)
-    jobs = JobRunner(db, {titles.KIND: naming.run}, grace_s=standing.config.delivery.drain_s)
+    sweeping = housekeeping.Housekeeping(db=db, attachments_folder=attachments.folder, clock=clock)
+    handlers = {titles.KIND: naming.run, housekeeping.KIND: sweeping.run}
+    jobs = JobRunner(db, handlers, grace_s=standing.config.delivery.drain_s)
     stages = Stages(
         streams=streams,
         gates=gates,
@@ -274,6 +277,7 @@ def build(
         people=people,
         links=links,
         tally=tally,
+        reports=reports,
         site=site,
     )
 

@@ -71,7 +71,7 @@ class Attachments:
     """The folder of files and its rows. File work runs in threads."""
 
     def __init__(self, folder: Path, db: Database) -> None:
-        self._folder = folder
+        self.folder = folder
         self._db = db
 
     async def keep(self, data: bytes, *, name: str, person_id: str, now: datetime) -> StoredFile:
@@ -79,7 +79,7 @@ class Attachments:
         mime = sniff(data)
         file_id = opaque("a")
         path = f"{now:%Y-%m}/{secrets.token_hex(16)}"
-        await asyncio.to_thread(_write, self._folder / path, data)
+        await asyncio.to_thread(_write, self.folder / path, data)
         stored = StoredFile(id=file_id, kind=kind_of(mime), name=safe_name(name), mime=mime, size=len(data), path=path)
         values: dict[str, Any] = {
             "id": stored.id, "kind": stored.kind, "name": stored.name, "mime": mime, "size": stored.size, "path": path,
@@ -98,8 +98,8 @@ class Attachments:
 
     def path_of(self, stored: StoredFile) -> Path:
         """Where the bytes lie; ValueError when the stored path leads outside the folder."""
-        path = (self._folder / stored.path).resolve()
-        if not path.is_relative_to(self._folder.resolve()):
+        path = (self.folder / stored.path).resolve()
+        if not path.is_relative_to(self.folder.resolve()):
             raise ValueError(f"attachment {stored.id} lies outside its folder")
         return path
 
@@ -108,7 +108,7 @@ class Attachments:
         words: list[str] = []
         images: list[Image] = []
         for item in items:
-            path = self._folder / str(item.get("stored_path", ""))
+            path = self.folder / str(item.get("stored_path", ""))
             name, mime, size = str(item["name"]), str(item["mime"]), int(item["size"])
             readable = bool(item.get("stored_path")) and await asyncio.to_thread(path.is_file)
             if not readable:

@@ -95,6 +95,12 @@ class Character(Section):
     profile: Literal["assistant"] = Field(default="assistant", description="Window profile: how much of the talk is sent.")
 
 
+class Context(Section):
+    trim_floor_tokens: int = Field(
+        default=0, ge=0, description="Up to so many tokens the turn limit leaves a chat alone, five times the limit apart; 0 lets it act always."
+    )
+
+
 class Turn(Section):
     max_steps: int = Field(default=16, ge=1, le=1000, description="Model requests that one answer may take.")
     max_tokens: int = Field(default=200000, ge=1, description="Tokens, in and out, that one answer may take.")
@@ -301,6 +307,7 @@ class Config(Section):
     )
     agent_max_context_tokens: int = Field(default=50000, ge=1000, description="Tokens that one prompt may take in all.")
     agent_max_context_turns: int = Field(default=20, ge=1, le=1000, description="Turns of a chat that are sent word for word.")
+    context: Context = Context()
     timezone: Zone = Field(default="", description="Zone in which days begin and times are shown; empty is the system's.")
     data_dir: Annotated[Folder, RESTART] = Field(
         default=Path(), description="Folder of the database, backups and uploads; empty is `.yumegate` in the workspace."

@@ -6,14 +6,14 @@ Rules CH-80, CH-82, CH-96.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
 from channels.message import Account, Address
 from channels.port import Capabilities, OutboundPart
-from channels.render import render
+from channels.render import Piece, render
 from gateway import outbox_store
 from gateway.config import Delivery
 from gateway.inbox import Waiting
@@ -29,52 +29,54 @@ FindCapabilities = Callable[[Account], Capabilities | None]
 class Reply:
     """Parts in the order they go out. `tells_losses`: one of them says that an earlier answer was lost."""
 
-    parts: tuple[NewPart, ...]
+    parts: tuple[NewPart, ...] = ()
     tells_losses: bool = False
 
 
 class Replies:
     """Composes replies and hands them to the outbox once they are stored."""
 
-    def __init__(self, outbox: Outbox, *, can: Callable[[Account], Capabilities | None], limits: Callable[[], Delivery]) -> None:
+    def __init__(self, outbox: Outbox, *, can: FindCapabilities, limits: Callable[[], Delivery]) -> None:
         self._outbox = outbox
         self._can = can
         self._limits = limits
 
     def compose(self, address: Address, ending: TurnEnd, asked: Waiting, *, language: str, now: datetime, preview_id: str) -> Reply:
         """The parts of a turn's end. A preview on show becomes the first of them by its last edit (CH-96)."""
-        can = self._can(address.account)
-        text = ending.answer or ending.notice
+        can, text = self._can(address.account), ending.answer or ending.notice
         if can is None or not text:
-            return Reply(parts=())
+            return Reply()
+        blank = NewPart(
+            part=OutboundPart(part_id=f"{ending.turn_id}.{ending.attempt}", address=address, text="", markup=can.markup),
+            kind="answer",
+            expires_at=now + timedelta(seconds=self._limits().answer_expires_s),
+            conversation_id=ending.conversation_id,
+            turn_id=ending.turn_id,
+            delivery_id=asked.delivery_id,
+        )
         if can.log_is_delivery:
-            return Reply(parts=(self._part(address, text, can, ending, asked, number=1, now=now),))
-        parts = [
-            self._part(
-                address, piece.text, can, ending, asked, number=number, now=now,
-                reply_to=asked.platform_message_id if number == 1 else "", edit_of=preview_id if number == 1 else "",
-            )
-            for number, piece in enumerate(render(text, can), 1)
-        ]  # fmt: skip
+            return Reply(parts=(replace(blank, delivered=True, part=replace(blank.part, text=text)),))
+        parts = _parts(blank, render(text, can))
+        if parts:
+            parts[0] = replace(parts[0], part=replace(parts[0].part, reply_to=asked.platform_message_id, edit_of=preview_id))
         lost = self._outbox.losses(str(address))
         if lost:
-            parts.insert(0, self._part(address, say(language, "lost_answer"), can, ending, asked, number=0, now=now))
+            parts[:0] = _parts(blank, [Piece(say(language, "lost_answer"))], first=0)
         return Reply(parts=tuple(parts), tells_losses=lost)
 
     def notice(self, address: Address, text: str, *, part_id: str, now: datetime, delivery_id: str = "", conversation_id: str = "") -> Reply:
         """A sentence of ours outside any turn: a command's answer, a busy sign. It expires soon (CH-82)."""
         can = self._can(address.account)
-        if can is None or can.log_is_delivery or not text:
-            return Reply(parts=())
-        expires = now + timedelta(seconds=self._limits().notice_expires_s)
-        parts = tuple(
-            NewPart(
-                part=OutboundPart(part_id=f"{part_id}.{number}", address=address, text=piece.text, markup=can.markup),
-                kind="notice", expires_at=expires, delivery_id=delivery_id, conversation_id=conversation_id,
-            )
-            for number, piece in enumerate(render(text, can), 1)
-        )  # fmt: skip
-        return Reply(parts=parts)
+        if can is None or can.log_is_delivery:
+            return Reply()
+        blank = NewPart(
+            part=OutboundPart(part_id=part_id, address=address, text="", markup=can.markup),
+            kind="notice",
+            expires_at=now + timedelta(seconds=self._limits().notice_expires_s),
+            delivery_id=delivery_id,
+            conversation_id=conversation_id,
+        )
+        return Reply(parts=tuple(_parts(blank, render(text, can))))
 
     def again(self, parts: list[OutboundPart], *, part_id: str, now: datetime, conversation_id: str) -> Reply:
         """The newest answer once more (`/last`)."""
@@ -82,12 +84,14 @@ class Replies:
         return Reply(
             parts=tuple(
                 NewPart(
-                    part=OutboundPart(part_id=f"{part_id}.{number}", address=part.address, text=part.text, markup=part.markup),
-                    kind="answer", expires_at=expires, conversation_id=conversation_id,
+                    part=replace(part, part_id=f"{part_id}.{number}", reply_to="", edit_of=""),
+                    kind="answer",
+                    expires_at=expires,
+                    conversation_id=conversation_id,
                 )
                 for number, part in enumerate(parts, 1)
             )
-        )  # fmt: skip
+        )
 
     def mark_told(self, connection: sa.Connection, address: str) -> None:
         outbox_store.mark_told(connection, address)
@@ -99,26 +103,10 @@ class Replies:
         if any(not part.delivered for part in reply.parts):
             self._outbox.wake(address)
 
-    def _part(
-        self,
-        address: Address,
-        text: str,
-        can: Capabilities,
-        ending: TurnEnd,
-        asked: Waiting,
-        *,
-        number: int,
-        now: datetime,
-        reply_to: str = "",
-        edit_of: str = "",
-    ) -> NewPart:
-        part_id = f"{ending.turn_id}.{ending.attempt}.{number}"
-        return NewPart(
-            part=OutboundPart(part_id=part_id, address=address, text=text, markup=can.markup, reply_to=reply_to, edit_of=edit_of),
-            kind="answer",
-            expires_at=now + timedelta(seconds=self._limits().answer_expires_s),
-            conversation_id=ending.conversation_id,
-            turn_id=ending.turn_id,
-            delivery_id=asked.delivery_id,
-            delivered=can.log_is_delivery,
-        )
+
+def _parts(blank: NewPart, pieces: list[Piece], *, first: int = 1) -> list[NewPart]:
+    """One part for each piece, numbered in their order; ids are the same when the transaction is tried again."""
+    return [
+        replace(blank, part=replace(blank.part, part_id=f"{blank.part.part_id}.{number}", text=piece.text, entities=piece.entities))
+        for number, piece in enumerate(pieces, first)
+    ]

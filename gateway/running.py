@@ -12,24 +12,27 @@ from pathlib import Path
 
 from agent.errors import ModelBroken, ModelError
 from agent.llm.port import Finished, ModelMessage, ModelRequest, Role, TextDelta
-from gateway import inbox, lifecycle
+from gateway import housekeeping, inbox, job_store, lifecycle
 from gateway.app import Choices, Parts, build, plans
 from gateway.audit import CONSOLE
 from gateway.config import Config, ModelAccount, changed_sections, secret_values
 from gateway.config_env import SECRETS_FILE
 from gateway.config_load import Loaded
+from gateway.error_log import ErrorLog
 from gateway.house import Standing
 from gateway.http.health import Phase
 from gateway.http.model_setup import Endpoint
 from gateway.http.reach import check_bind
 from gateway.http.views import FaultView
 from gateway.logs import Redactor
+from memory.errors import StoreUnavailable
 from memory.instance_lock import InstanceLock
 from memory.migrate import migrate
 
 log = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 2.0
+HOUSEKEEPING_EVERY_S = 3600.0
 
 
 class CannotStart(Exception):
@@ -119,6 +122,12 @@ class Gateway:
         group.create_task(self._warm(parts), name="model")
         group.create_task(parts.tally.beat(parts.lanes), name="heartbeat")
         group.create_task(self._watch(parts), name="configuration watch")
+        group.create_task(self._each_day(parts), name="housekeeping")
+        errors = ErrorLog()
+        errors.addFilter(self._redactor)
+        logging.getLogger().addHandler(errors)
+        stack.callback(logging.getLogger().removeHandler, errors)
+        group.create_task(errors.run(parts.reports), name="error log")
         self._standing.phase = Phase.RUNNING
         code = await parts.links.make(CONSOLE, owner.id)
         ready(Started(page=parts.site.page, login_link=f"{parts.site.page}/login/{code}"))
@@ -147,6 +156,17 @@ class Gateway:
         self._standing.parked = False
         await parts.outbox.recover()
         return await parts.dispatcher.resume()
+
+    async def _each_day(self, parts: Parts) -> None:
+        """Makes sure that today's housekeeping is in the job table; asking again within the day changes nothing."""
+        while True:
+            now = self._choices.clock()
+            try:
+                await parts.db.write(lambda connection, now=now: job_store.enqueue(connection, housekeeping.daily(now)))
+                parts.jobs.wake()
+            except StoreUnavailable as error:
+                log.warning("housekeeping waits: %s", error)
+            await asyncio.sleep(HOUSEKEEPING_EVERY_S)
 
     async def _warm(self, parts: Parts) -> None:
         """Make the default model before somebody waits for it; one that cannot be made is shown, not fatal: people are told when they ask."""

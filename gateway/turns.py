@@ -114,6 +114,7 @@ class Turns:
         self._observer = observer
         self._follow_up = follow_up
         self._budget_used = budget_used
+        self._learned: dict[str, int] = {}  # windows of models, as they turned out (WD-96)
 
     async def run(self, turn: RunningTurn) -> None:
         began = time.monotonic()
@@ -145,7 +146,7 @@ class Turns:
                 if running.stopped:
                     return Outcome(state="stopped")
                 turn = await self._turn(start, character, sees_images=models[0].sees_images)
-                runtime = Runtime(models, budget=budget, max_prompt=config.agent_max_context_tokens)
+                runtime = Runtime(models, budget=budget, max_prompt=config.agent_max_context_tokens, learned=self._learned)
                 await runtime.run(turn, sink=sink, record=record, steering=lambda: _steering(running))
         except TimeoutError:
             if running.stopped:
@@ -217,8 +218,12 @@ class Turns:
         config = self._config()
         character = self._character(start)
         seconds = time.monotonic() - began
+        most = config.agent_max_context_tokens
         edge = edge_after_trim(
-            sizes([*start.history, *start.questions]), max_turns=config.agent_max_context_turns, max_tokens=config.agent_max_context_tokens
+            sizes([*start.history, *start.questions]),
+            max_turns=config.agent_max_context_turns,
+            max_tokens=most if record.talk_room is None else min(most, record.talk_room),
+            floor_tokens=config.context.trim_floor_tokens,
         )
         answer = outcome.text.strip() if outcome.state in ("answered", "stopped") else ""
         notice = say(language, outcome.notice, what=outcome.error_code.partition(":")[2]) if outcome.notice else ""

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from agent.llm.port import ModelRequest, ToolCall
+from agent.llm.port import ModelRequest, ToolCall, ToolSpec
+from memory.tokens import IMAGE_TOKENS
 
 PER_MESSAGE = 4
 """Tokens of the role and the separators around each message."""
-PER_IMAGE = 765
-"""Tokens of one picture of about 1,024 by 1,024 pixels; its base64 text says nothing about its price."""
-
 CountTokens = Callable[[str], int]
 
 
 def input_tokens(request: ModelRequest, count: CountTokens) -> int:
     """Tokens of everything the request sends."""
-    total = sum(PER_MESSAGE + count(message.text) + PER_IMAGE * len(message.images) for message in request.messages)
+    total = sum(PER_MESSAGE + count(message.text) + IMAGE_TOKENS * len(message.images) for message in request.messages)
     total += sum(_calls(message.tool_calls, count) for message in request.messages)
-    return total + sum(count(tool.name + tool.description + json.dumps(dict(tool.parameters), ensure_ascii=False)) for tool in request.tools)
+    return total + tool_tokens(request.tools, count)
+
+
+def tool_tokens(tools: Iterable[ToolSpec], count: CountTokens) -> int:
+    """Tokens of the descriptions of tools."""
+    return sum(count(tool.name + tool.description + json.dumps(dict(tool.parameters), ensure_ascii=False)) for tool in tools)
 
 
 def output_tokens(texts: Iterable[str], calls: Iterable[ToolCall], count: CountTokens) -> int:

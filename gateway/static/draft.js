@@ -9,18 +9,17 @@ import { growingPoint, Prose } from "./prose.js";
 
 export class Draft {
   #prose;
-  #tail = null;
-  #tailText = null;
-  #since = "";
-  #tools = new Map();
+  #since = ""; // words after the last snapshot
+  #inline = null; // where they go on in its last block
+  #block = null; // and what begins a new one
 
   constructor(turnId) {
     this.turnId = turnId;
     this.body = h("div", { class: "prose" });
-    this.thinking = h("p", { class: "thinking" }, h("span", { class: "thinking-moon", "aria-hidden": "true" }, icon("moon")), h("span", {}, t("chat.thinking")));
-    this.toolList = h("ul", { class: "tools", hidden: true });
+    this.doing = h("span", { class: "thinking-text" }, t("chat.thinking"));
+    this.thinking = h("p", { class: "thinking" }, h("span", { class: "thinking-moon", "aria-hidden": "true" }, icon("moon")), this.doing);
     this.notes = h("div", {});
-    this.element = h("li", { class: "message is-assistant is-growing", dataset: { turn: turnId } }, h("article", { "aria-label": t("chat.by.assistant"), "aria-busy": "true" }, this.toolList, this.body, this.thinking, this.notes));
+    this.element = h("li", { class: "message is-assistant is-growing", dataset: { turn: turnId } }, h("article", { "aria-label": t("chat.by.assistant"), "aria-busy": "true" }, this.body, this.thinking, this.notes));
     this.#prose = new Prose(this.body);
   }
 
@@ -29,32 +28,28 @@ export class Draft {
   }
 
   delta(text) {
-    this.thinking.remove();
+    this.element.classList.add("has-words");
     this.#since += text;
-    if (!this.#tail) this.#openTail();
-    this.#tailText.data = this.#tail.matches("p") ? this.#since.trimStart() : this.#since;
-    if (this.#tail.matches("p")) this.#tail.lang = guessLang(this.#since, this.body.lang);
+    this.#showSince();
   }
 
   snapshot(html) {
-    this.thinking.remove();
-    this.#closeTail();
+    this.element.classList.add("has-words");
+    this.#dropSince();
     this.#prose.show(html);
   }
 
   reset() {
-    this.#closeTail();
+    this.#dropSince();
     this.#prose.clear();
     this.notes.replaceChildren();
-    this.body.after(this.thinking);
+    this.element.classList.remove("has-words");
   }
 
+  /** Tells in the line below what a tool does; a tool that is done says nothing more, the receipt has it. */
   tool(name, state) {
-    const line = this.#tools.get(name) ?? this.toolList.appendChild(h("li", { class: "tool" }));
-    this.#tools.set(name, line);
-    line.dataset.state = state;
-    line.replaceChildren(icon(state === "started" ? "clock" : state === "failed" ? "warn" : "check"), h("span", {}, `${term("tool", name)} · ${term("toolState", state)}`));
-    this.toolList.hidden = false;
+    this.element.classList.toggle("is-working", state !== "done");
+    this.doing.textContent = { started: term("tool", name), failed: `${term("tool", name)} · ${term("toolState", state)}` }[state] ?? t("chat.thinking");
   }
 
   /** The turn went wrong: the server's sentence and a way to try again. */
@@ -70,16 +65,25 @@ export class Draft {
     this.element.querySelector("article").removeAttribute("aria-busy");
   }
 
-  #openTail() {
-    const fresh = this.empty || /^\s*\n/.test(this.#since);
-    this.#tailText = document.createTextNode("");
-    this.#tail = h(fresh ? "p" : "span", { class: "tail" }, this.#tailText);
-    (fresh ? this.body : growingPoint(this.body)).append(this.#tail);
+  /** Up to the first blank line the words go on in the last block; what follows stands below it until the next snapshot. */
+  #showSince() {
+    if (!this.#inline) {
+      this.#inline = h("span", { class: "tail" });
+      (this.empty ? this.body : growingPoint(this.body)).append(this.#inline);
+      this.#block = h("p", { class: "tail" });
+    }
+    const cut = this.#inline.closest("pre") ? -1 : this.#since.search(/\n\s*\n/);
+    this.#inline.textContent = cut < 0 ? this.#since : this.#since.slice(0, cut);
+    const below = cut < 0 ? "" : this.#since.slice(cut).trim();
+    this.#block.textContent = below;
+    this.#block.lang = guessLang(below, this.body.lang);
+    if (below) this.body.append(this.#block);
   }
 
-  #closeTail() {
-    this.#tail?.remove();
-    this.#tail = null;
+  #dropSince() {
+    this.#inline?.remove();
+    this.#block?.remove();
+    this.#inline = null;
     this.#since = "";
   }
 }

@@ -252,7 +252,11 @@ async def test_again_during_a_run_is_not_lost(desk: Desk) -> None:
     assert await desk.finish(claim) == "waiting"
     second = await desk.claimed()
     assert second.row.job.payload == {"upto": 2}
-    assert await desk.finish(second) == "done"
+    await desk.enqueue(again=True, payload={"upto": 3})
+    desk.clock.advance(seconds=121)  # the worker vanishes; the one that takes over reads what is new
+    third = await desk.claimed()
+    assert third.row.job.payload == {"upto": 3}
+    assert await desk.finish(third) == "done"
 
 
 @pytest.mark.rule("WD-100")
@@ -305,6 +309,20 @@ async def test_a_busy_scope_does_not_starve_the_others(desk: Desk, sleep: Sleepe
         await desk.enqueue(key=f"{name}0", scope=name)
         await desk.enqueue(key=f"{name}1", scope=name)
     assert await order_of(desk, sleep, 9) == ["busy0", "b0", "c0", "busy1", "b1", "c1", "busy2", "busy3", "busy4"]
+
+
+@pytest.mark.rule("WD-99")
+async def test_a_job_that_is_enqueued_again_and_again_keeps_its_place_and_one_that_was_revived_goes_behind(desk: Desk) -> None:
+    for key in ("1", "2", "3"):
+        await desk.enqueue(key=key)
+        desk.clock.advance(seconds=1)
+    await desk.enqueue(key="1", again=True)
+    first = await desk.claimed()
+    assert first.row.job.key == "1"
+    await desk.finish(first)
+    desk.clock.advance(seconds=1)
+    await desk.enqueue(key="1", again=True)
+    assert [(await desk.claimed()).row.job.key for _ in range(3)] == ["2", "3", "1"]
 
 
 @pytest.mark.rule("WD-87", "WD-99")
