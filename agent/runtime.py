@@ -98,7 +98,8 @@ class Runtime:
             model = self._models[number % len(self._models)]
             try:
                 finished = await self._fitted(model, asking, tools=tools)
-                if finished.reason is Finish.LENGTH and not asking.step_text and not finished.tool_calls:
+                cut = finished.reason is Finish.LENGTH and not asking.step_text and not finished.tool_calls
+                if cut and asking.turn.max_output_tokens is None:  # a limit of the asker's own is kept, even when nothing fits into it
                     asking.take_back()
                     finished = await self._fitted(model, asking, tools=tools, max_output=_more_room(model, finished))
                     if not asking.step_text and not finished.tool_calls:
@@ -116,7 +117,13 @@ class Runtime:
         specs = asking.toolbox.specs if tools and model.supports_tools else ()
         prompt = self._prompt(model, asking, specs)
         for share in (*OVERFLOW_SHARES, None):
-            request = ModelRequest(messages=prompt.messages, tools=specs, max_output_tokens=max_output, purpose=asking.turn.purpose)
+            request = ModelRequest(
+                messages=prompt.messages,
+                tools=specs,
+                temperature=asking.turn.temperature,
+                max_output_tokens=max_output or asking.turn.max_output_tokens,
+                purpose=asking.turn.purpose,
+            )
             try:
                 return await self._patient(model, asking, request, prompt.tokens)
             except ContextOverflow as error:

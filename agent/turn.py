@@ -27,7 +27,8 @@ class Turn:
 
     `history` is the live window, oldest first, whole turns, without the newest message. `head_notes` are standing texts for the end of the head
     (summaries, memory; empty until they exist), `tail_notes` what is made anew for this reply. `now` is aware; `zone` an IANA name shown beside it.
-    Without a clock (`clock=False`, challenge chats) two attempts send identical bytes (SM-88).
+    Without a clock (`clock=False`, challenge chats) two attempts send identical bytes (SM-88). `temperature` and `max_output_tokens` (of each request)
+    are wishes of whoever asks; None leaves them to the model's account.
     """
 
     character: Character
@@ -41,6 +42,8 @@ class Turn:
     tail_notes: tuple[str, ...] = ()
     clock: bool = True
     purpose: str = "reply"
+    temperature: float | None = None
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from channels.errors import AttachmentRefused, ConnectionLost, CredentialRefused, UnreadableEvent
-from channels.message import Account, Address, Attachment, ChatType, EventKind, InboundEvent, ReplyTo
+from channels.message import Account, Address, Attachment, ChatType, EventKind, InboundEvent, ReplyTo, clean, is_blank
 from channels.port import (
     Capabilities,
     ChatMoved,
@@ -58,19 +60,27 @@ class Shown:
     text: str
     reply_to: str = ""
     part_id: str = ""
+    markup: Markup = Markup.PLAIN
+    files: tuple[str, ...] = ()
     at: datetime
     edits: int = 0
 
 
 @dataclass(slots=True)
 class LoopbackPlatform:
-    """The platform's side. `updates` are raw records as the platform would send them; `acknowledged` is the cursor the adapter moved."""
+    """The platform's side. `updates` are raw records as the platform would send them; `acknowledged` is the cursor the adapter moved.
+
+    `calls` names every call that reached it, in order: send, edit, typing, react, find. It refuses what a real one refuses: a text above its limit
+    or without words, characters that no message may hold, a wrong token.
+    """
 
     token: str = "loopback-secret"
     me: str = "yume"
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     shown: list[Shown] = field(default_factory=list[Shown])
+    text_max: int = CAPABILITIES.text_max
     typing: dict[str, bool] = field(default_factory=dict[str, bool])
+    typing_fails: bool = False
     reactions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     faults: deque[Mapping[str, Any]] = field(default_factory=deque[Mapping[str, Any]])
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -78,7 +88,7 @@ class LoopbackPlatform:
     acknowledged: int = 0
     down: bool = False
     deaf: bool = False
-    calls: int = 0
+    calls: list[str] = field(default_factory=list[str])
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -105,8 +115,8 @@ class LoopbackPlatform:
         self._news.set()
 
     def fail_next(self, *plan: Mapping[str, Any]) -> None:
-        """What happens to the next sends, one each: {"later": s}, {"unknown": "before" or "after"}, {"refuse": reason}, {"gone": True},
-        {"operator": reason}, {"moved": chat}."""
+        """What happens to the next sends and edits, one each: {"later": s}, {"unreachable": True}, {"unknown": "before" or "after"},
+        {"refuse": reason}, {"gone": True}, {"operator": reason}, {"moved": chat}, {"markup": "refused"}, {"hang": True}, {"raise": error}."""
         self.faults.extend(plan)
 
     def next_fault(self) -> Mapping[str, Any]:
@@ -114,6 +124,34 @@ class LoopbackPlatform:
 
     def texts(self, chat: str | None = None) -> list[str]:
         return [message.text for message in self.shown if chat is None or message.address.chat_id == chat]
+
+    def fault_in(self, text: str, *, has_files: bool = False) -> str:
+        """Why the platform does not take a text; empty when it does."""
+        if measure(text, TextUnit.UTF16) > self.text_max:
+            return "message is too long"
+        if is_blank(text) and not has_files:
+            return "message text is empty"
+        return "message text is not valid" if "\x00" in text or re.search("[\ud800-\udfff]", text) else ""
+
+    def show(self, part: OutboundPart) -> Shown:
+        """A message that people see from now on; one that was shown under the same part id stays the only one."""
+        known = self.shown_as(part)
+        if known is None:
+            known = Shown(
+                id=f"b{len(self.shown) + 1}",
+                address=part.address,
+                text=part.text,
+                reply_to=part.reply_to,
+                part_id=part.part_id,
+                markup=part.markup,
+                files=tuple(attachment.name for attachment in part.attachments),
+                at=self.clock(),
+            )
+            self.shown.append(known)
+        return known
+
+    def shown_as(self, part: OutboundPart) -> Shown | None:
+        return next((message for message in self.shown if part.part_id and message.part_id == part.part_id), None)
 
     async def pending(self, after: int) -> list[dict[str, Any]]:
         """Updates after a number, waiting for the first."""
@@ -164,45 +202,51 @@ class LoopbackChannel:
             self._proven_at = self._platform.clock()
             if updates:
                 newest = max(update["n"] for update in updates)
-                await deliver([convert(update, self.account, self._platform.me) for update in updates], Cursor(name="updates", value=str(newest)))
+                events = [convert(update, self.account, self._platform.me, self._platform.clock()) for update in updates]
+                await deliver(events, Cursor(name="updates", value=str(newest)))
                 self._position = self._platform.acknowledged = newest
 
     async def send(self, part: OutboundPart) -> SendOutcome:
-        self._platform.calls += 1
-        if measure(part.text, self.capabilities.text_unit) > self.capabilities.text_max:
-            return Refused("message is too long")
-        if self._platform.down:
-            return TryLater()
-        fault = self._platform.next_fault()
-        if outcome := _outcome_of(fault):
+        part = replace(part, text=clean(part.text))
+        fault = await self._call("send")
+        if outcome := self._outcome_of(fault, part):
             return outcome
-        if (known := self._shown_as(part)) is not None and part.part_id:
-            return Sent((known.id,))
-        message = self._show(part)
+        if fault.get("markup") == "refused":
+            part = replace(part, markup=Markup.PLAIN)  # the platform does not take the marks: the person gets the words (CH-39)
+        message = self._platform.show(part)
         return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message.id,))
 
     async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
-        self._platform.calls += 1
-        fault = self._platform.next_fault()
-        if outcome := _outcome_of(fault):
+        part = replace(part, text=clean(part.text))
+        fault = await self._call("edit")
+        if outcome := self._outcome_of(fault, part):
             return outcome
         message = next((message for message in self._platform.shown if message.id == message_id), None)
         if message is None:
             return Refused("message to edit not found", gone=True)
         if message.text != part.text:
-            message.text, message.part_id = part.text, part.part_id
+            message.text, message.part_id, message.markup = part.text, part.part_id, part.markup
             message.edits += 1
         return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message_id,))
 
     async def typing(self, address: Address, on: bool) -> None:
+        self._platform.calls.append("typing")
+        if self._platform.typing_fails or self._platform.down:
+            raise ConnectionLost("the platform is not reachable")
         self._platform.typing[str(address)] = on
 
     async def react(self, address: Address, message_id: str, emoji: str) -> SendOutcome:
+        self._platform.calls.append("react")
+        if self._platform.down:
+            return TryLater()
         self._platform.reactions.append((message_id, emoji))
         return Sent()
 
     async def find(self, part: OutboundPart, since: datetime) -> tuple[str, ...] | None:
-        known = self._shown_as(part)
+        self._platform.calls.append("find")
+        if self._platform.down:
+            raise ConnectionLost("the platform is not reachable")
+        known = self._platform.shown_as(part)
         return (known.id,) if known else None
 
     async def manages(self, address: Address, sender_id: str) -> bool:
@@ -216,62 +260,71 @@ class LoopbackChannel:
             raise AttachmentRefused(f"{attachment.name} is larger than {max_bytes} bytes")
         return data
 
-    def _show(self, part: OutboundPart) -> Shown:
-        number = f"b{len(self._platform.shown) + 1}"
-        message = Shown(
-            id=number, address=part.address, text=part.text, reply_to=part.reply_to, part_id=part.part_id, at=self._platform.clock()
-        )
-        self._platform.shown.append(message)
-        return message
+    async def _call(self, name: str) -> Mapping[str, Any]:
+        """One call reaches the platform; what its fault plan says about it."""
+        self._platform.calls.append(name)
+        fault = self._platform.next_fault()
+        if "hang" in fault:
+            await asyncio.Event().wait()
+        if "raise" in fault:
+            raise fault["raise"]
+        return fault
 
-    def _shown_as(self, part: OutboundPart) -> Shown | None:
-        return next((message for message in self._platform.shown if message.part_id == part.part_id), None)
+    def _outcome_of(self, fault: Mapping[str, Any], part: OutboundPart) -> SendOutcome | None:
+        """What is answered instead of showing anything; None when the platform takes it."""
+        if self._token != self._platform.token:
+            return NeedsOperator("loopback: the token is wrong; set the right one")
+        if self._platform.down or "unreachable" in fault:
+            return TryLater()
+        match fault:
+            case {"later": after}:
+                return TryLater(float(after))
+            case {"unknown": "before"}:
+                return Unknown("the connection broke")
+            case {"refuse": reason}:
+                return Refused(str(reason))
+            case {"gone": True}:
+                return Refused("message to edit not found", gone=True)
+            case {"operator": reason}:
+                return NeedsOperator(str(reason))
+            case {"moved": chat}:
+                return ChatMoved(str(chat))
+            case _:
+                reason = self._platform.fault_in(part.text, has_files=bool(part.attachments))
+                return Refused(reason) if reason else None
 
 
-def _outcome_of(fault: Mapping[str, Any]) -> SendOutcome | None:
-    """What a planned fault answers instead of showing anything."""
-    match fault:
-        case {"later": after}:
-            return TryLater(float(after))
-        case {"unknown": "before"}:
-            return Unknown("the connection broke")
-        case {"refuse": reason}:
-            return Refused(str(reason))
-        case {"gone": True}:
-            return Refused("message to edit not found", gone=True)
-        case {"operator": reason}:
-            return NeedsOperator(str(reason))
-        case {"moved": chat}:
-            return ChatMoved(str(chat))
-        case _:
-            return None
-
-
-def convert(update: Mapping[str, Any], account: Account, me: str) -> InboundEvent:
-    """One raw update as an event; an update that cannot be read becomes `unknown` (CH-4)."""
+def convert(update: Mapping[str, Any], account: Account, me: str, now: datetime) -> InboundEvent:
+    """One raw update as an event; an update that cannot be read becomes `unknown`, with the raw record as its text (CH-4)."""
     try:
-        return _convert(update, account, me)
+        return _convert(update, account, me, now)
     except (KeyError, TypeError, ValueError, UnreadableEvent):
         return InboundEvent(
-            account=account, kind=EventKind.UNKNOWN, platform_event_id=str(update.get("n")), chat_id=str(update.get("chat", "?")),
+            account=account,
+            kind=EventKind.UNKNOWN,
+            platform_event_id=str(update.get("event", update.get("n"))),
+            chat_id=str(update.get("chat", "?")),
             hint=str(update.get("kind", "?")),
-        )  # fmt: skip
+            text=json.dumps(update, default=str),
+            received_at=now,
+        )
 
 
-def _convert(update: Mapping[str, Any], account: Account, me: str) -> InboundEvent:
+def _convert(update: Mapping[str, Any], account: Account, me: str, now: datetime) -> InboundEvent:
+    """`n` is the place in the feed; `event` the platform's own id of the event, when a record says it apart."""
     kind = EventKind(update["kind"])
     text = update["text"]
     if not isinstance(text, str):
         raise UnreadableEvent("text is no text")
     group = update.get("group", False)
     reply = update.get("reply_to")
-    mention = f"@{me}"
-    mentioned = not group or mention in text or bool(reply and reply.get("ours"))
+    mention = re.compile(rf"@{re.escape(me)}(?!\w)")
+    mentioned = mention.search(text) is not None
     return InboundEvent(
         account=account,
         kind=kind,
-        platform_event_id=str(update["n"]),
-        platform_message_id=update["message"],
+        platform_event_id=str(update.get("event", update["n"])),
+        platform_message_id=str(update["message"]),
         chat_id=str(update["chat"]),
         chat_type=(ChatType.THREAD if update.get("thread") else ChatType.GROUP) if group else ChatType.DM,
         parent_chat_id=str(update.get("parent", "")),
@@ -279,13 +332,25 @@ def _convert(update: Mapping[str, Any], account: Account, me: str) -> InboundEve
         sender_id=str(update["sender"]),
         sender_name=update["name"],
         is_bot=bool(update.get("bot")) or update["sender"] == me,
-        mentioned=mentioned,
-        reply_to=ReplyTo(message_id=reply["id"], author_is_us=bool(reply.get("ours")), excerpt=reply.get("text", "")[:500]) if reply else None,
-        text=text.replace(mention, "").strip() if mention in text else text,
+        is_us=update["sender"] == me,
+        mentioned=not group or mentioned or bool(reply and reply.get("ours")),
+        reply_to=_reply(reply) if reply else None,
+        text=mention.sub("", text).strip() if mentioned else text,
         attachments=tuple(
             Attachment(kind=item["kind"], name=item["name"], mime=item.get("mime", ""), size=item.get("size", 0), fetch_ref=item["ref"])
             for item in update.get("files", ())
         ),
+        platform_ts=update.get("at"),
+        received_at=now,
         target=str(update.get("target", "")),
         hint=str(update["kind"]),
+    )
+
+
+def _reply(record: Mapping[str, Any]) -> ReplyTo:
+    return ReplyTo(
+        message_id=str(record["id"]),
+        author_is_us=bool(record.get("ours")),
+        excerpt=record.get("text", "")[:500],
+        quote=record.get("quote", ""),
     )

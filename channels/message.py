@@ -122,6 +122,7 @@ class InboundEvent:
     sender_id: str = ""
     sender_name: str = ""
     is_bot: bool = False
+    is_us: bool = False  # a message of our own, seen again: never answered, whatever is listed (CH-120)
     mentioned: bool = False
     reply_to: ReplyTo | None = None
     text: str = ""
@@ -157,7 +158,7 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
 
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"))  # direction marks too: keyboards add them
 
 
 def clean(text: str) -> str:

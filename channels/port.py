@@ -74,6 +74,7 @@ class OutboundPart:
     reply_to: str = ""
     attachments: tuple[Attachment, ...] = ()
     edit_of: str = ""  # platform message id of the preview that this part replaces
+    sent_again: bool = False  # the text says that it may be a second copy (CH-80)
 
 
 @dataclass(frozen=True, slots=True)

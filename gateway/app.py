@@ -88,6 +88,8 @@ def make_model(account: ModelAccount) -> ChatModel:
         count_tokens=counting.count,
         supports_tools=account.supports_tools,
         sees_images=account.sees_images,
+        temperature=account.temperature,
+        max_output_tokens=account.max_output_tokens or None,
         first_byte_s=account.first_byte_s,
         stall_s=account.stall_s,
         timeout_s=account.timeout_s,
@@ -260,7 +262,9 @@ def build(
             *OperatorRoutes(db=db, clock=clock, view=house, reports=reports).routes(),
             *PeopleRoutes(people=people, links=links, settings=lambda: standing.config.channels.web).routes(),
             *ModelRoutes(probe=probe, secrets_file=Path(standing.config_path).parent / SECRETS_FILE, db=db, clock=clock).routes(),
-            *HealthRoutes(readiness=house.readiness, metrics=tally.metrics, clock=clock).routes(),
+            *HealthRoutes(
+                readiness=house.readiness, metrics=tally.metrics, clock=clock, look=partial(house.measure, tally.metrics)
+            ).routes(),
             *ControlRoutes(admin, control_secret).routes(),
         ],
     )

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -190,7 +190,7 @@ def _admin(path: Path, command: str, **arguments: str) -> dict[str, Any]:
 
 
 def _ask(info: dict[str, str | int], command: str, arguments: dict[str, str]) -> dict[str, Any]:
-    from urllib.error import URLError
+    from http.client import HTTPException
     from urllib.request import ProxyHandler, Request, build_opener
 
     body = json.dumps({"command": command, "arguments": arguments}).encode()
@@ -198,7 +198,7 @@ def _ask(info: dict[str, str | int], command: str, arguments: dict[str, str]) ->
     try:
         with build_opener(ProxyHandler({})).open(Request(f"{info['url']}/control", body, headers), timeout=30) as answer:
             told = json.load(answer)
-    except URLError as error:
+    except (OSError, HTTPException, ValueError) as error:
         _leave(f"the running gateway (process {info['pid']}) does not answer: {error}")
     if "fault" in told:
         _leave(told["fault"])
@@ -227,13 +227,14 @@ def _complain(faults: Any) -> None:
             print(fault.excerpt, file=sys.stderr)
 
 
-def _leave(sentence: str) -> Any:
+def _leave(sentence: str) -> NoReturn:
     print(sentence, file=sys.stderr)
     raise typer.Exit(EXIT_FAULT)
 
 
 def main() -> None:
-    """The script `yumegate`. Output never fails on a console that cannot show a character (CF-02)."""
+    """The script `yumegate`. Output never fails on a console that cannot show a character (CF-02); files are ours alone (WD-16)."""
+    os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

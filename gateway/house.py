@@ -38,6 +38,7 @@ from gateway.http.views import (
 from gateway.jobs import JobRunner
 from gateway.lanes import Lanes
 from gateway.language import say
+from gateway.metrics import Metrics
 from gateway.models import name_of
 from gateway.person import Person
 from gateway.reports import Reports
@@ -174,6 +175,17 @@ class House:
         return ConfigReport(
             path=standing.config_path, loaded_at=standing.loaded_at, faults=standing.faults, effective=masked(standing.config)
         )
+
+    async def measure(self, counted: Metrics) -> None:
+        """Bring the gauges that are read from the store up to date; they keep their last values while it cannot be read."""
+        try:
+            counts, backlog = await self._reports.counts(), await self._db.read(_backlog)
+        except StoreUnavailable:
+            return
+        for state in ("waiting", "running", "parked"):
+            counted.jobs.labels(state).set(counts["jobs"].get(state, 0))
+        oldest = min((oldest for _, oldest in backlog.values()), default=None)
+        counted.oldest_waiting_seconds.set((self._clock() - oldest).total_seconds() if oldest else 0)
 
     # -- for health ---------------------------------------------------------------------------------------------------
 

@@ -14,19 +14,21 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from channels.message import Address, ChatType, EventKind, InboundEvent, clean, is_blank, to_json
+from channels.message import Account, Address, ChatType, EventKind, InboundEvent, ReplyTo, clean, is_blank, safe_name, to_json
 from channels.port import Accepted, Arrival, Capabilities, Cursor
-from gateway import inbox, senders
-from gateway.access import Facts, Rules, decide
+from gateway import inbox, outbox_store, senders
+from gateway.access import Facts, Rules, decide, includes
 from gateway.command_line import CommandLine, parse
 from gateway.inbox import Waiting
 from gateway.senders import Sender
 from memory import conversations
 from memory.conversations import Conversation, Message
 from memory.ids import new_delivery, new_turn
-from memory.schema import message_refs, outbox, spaces
+from memory.schema import spaces
 
 log = logging.getLogger(__name__)
+
+EXCERPT_MAX = 500  # characters of a quoted message that are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Received:
     message: Message | None = None
     waiting: Waiting | None = None
     command: CommandCall | None = None
+    touched: str = ""  # the message that an edit or a deletion was about
 
 
 def _never(*_: str) -> bool:
@@ -66,44 +69,80 @@ class Setting:
     prefixes: tuple[str, ...]
     needed_role: Callable[[str], str]  # of a command's name; empty for an unknown one
     queue_full: Callable[[str], bool] = _never  # of an address
-    over_rate: Callable[[str, str], bool] = _never  # of a person or sender, and an address
+    over_rate: Callable[[str, str], bool] = _never  # of a person or sender, and an address; asked once, for what no other rule refuses
+    bot_over_rate: Callable[[str], bool] = _never  # of an address, for listed bots (CH-120)
     length: Callable[[str], int] = len  # in the platform's own unit
 
 
-def receive(connection: sa.Connection, events: Sequence[InboundEvent], cursor: Cursor | None, setting: Setting) -> list[Received]:
-    """Store `events` and `cursor`; one `Received` per event, in order."""
+def receive(
+    connection: sa.Connection, account: Account, events: Sequence[InboundEvent], cursor: Cursor | None, setting: Setting
+) -> list[Received]:
+    """Store what `account` delivered, and its `cursor`; one `Received` per event, in order."""
     received = [_guarded(connection, event, setting) for event in events]
-    if cursor is not None and events:
-        account = events[0].account
+    if cursor is not None:
         inbox.save_cursor(connection, channel=account.channel, account=account.name, cursor=cursor, now=setting.now)
     return received
 
 
 def _guarded(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
-    event = replace(event, text=clean(event.text), delivery_id=new_delivery())
-    if (known := inbox.find_duplicate(connection, event)) is not None:
-        return Received(accepted=known[0], event=event, conversation_id=known[1])
-    try:
-        with connection.begin_nested():
-            return _TAKES[event.kind](connection, event, setting)
-    except (ValueError, TypeError, LookupError, exc.IntegrityError, exc.DataError):
-        log.exception("delivery %s could not be taken in", event.delivery_id)
-        return _refused(connection, event, setting, "unreadable", state="dead")
+    event = replace(cleaned(event), delivery_id=new_delivery())
+    for last_try in (False, True):
+        if (known := inbox.find_duplicate(connection, event)) is not None:
+            return Received(accepted=known[0], event=event, conversation_id=known[1])
+        try:
+            with connection.begin_nested():
+                return _TAKES[event.kind](connection, event, setting)
+        except exc.IntegrityError:  # another writer stored this event, or made its person or chat, a moment ago: look again
+            if last_try:
+                log.exception("delivery %s could not be taken in", event.delivery_id)
+        except (ValueError, TypeError, LookupError, exc.DataError):
+            log.exception("delivery %s could not be taken in", event.delivery_id)
+            break
+    return _refused(connection, event, setting, "unreadable", state="dead")
+
+
+def cleaned(event: InboundEvent) -> InboundEvent:
+    """Hygiene for everything that people or platforms may have put a broken character into, not the text alone (CH-6)."""
+    return replace(
+        event,
+        **{name: clean(getattr(event, name)) for name in _TEXTS},
+        reply_to=event.reply_to and ReplyTo(
+            message_id=clean(event.reply_to.message_id),
+            author_is_us=event.reply_to.author_is_us,
+            excerpt=clean(event.reply_to.excerpt)[:EXCERPT_MAX],
+            quote=clean(event.reply_to.quote),
+        ),
+        attachments=tuple(replace(file, name=safe_name(file.name), mime=clean(file.mime)) for file in event.attachments),
+    )  # fmt: skip
+
+
+_TEXTS = (
+    "platform_event_id", "platform_message_id", "chat_id", "parent_chat_id", "thread_id", "sender_id", "sender_name", "text", "hint", "target",
+    "language",
+)  # fmt: skip
 
 
 def _take_message(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
     sender = senders.find(connection, event, are_people=setting.capabilities.senders_are_people)
     chat = conversations.conversation_by_key(connection, str(event.address))
     line = parse(event.text, setting.prefixes) if event.kind is EventKind.MESSAGE else None
-    rule = decide(_facts(connection, event, setting, sender, chat, line)) or _says_nothing(event)
-    if rule:
+    facts = _facts(connection, event, setting, sender, chat, line)
+    if decide(facts) in ("", "full"):  # only what is answered counts against anybody's rate
+        facts = replace(facts, over_rate=_over_rate(event, setting, sender))
+    if rule := decide(facts) or _says_nothing(event):
         return _refused(connection, event, setting, rule, conversation_id=chat.id if chat else "")
-    if sender is None:
-        sender = senders.meet(connection, event, role="user" if setting.rules.admits(event.sender_id) else "guest", now=setting.now)
+    sender = replace(sender or senders.meet(connection, event, now=setting.now), role=facts.role or "guest")
     conversation_id = chat.id if chat else senders.open_chat(connection, event, person_id=sender.id, now=setting.now)
     if line is not None:
         return _admit_command(connection, event, setting, sender, conversation_id, line)
     return _admit(connection, event, setting, sender, conversation_id, busy=chat.busy if chat else "")
+
+
+def _over_rate(event: InboundEvent, setting: Setting, sender: Sender | None) -> bool:
+    address = str(event.address)
+    if event.is_bot and setting.bot_over_rate(address):
+        return True
+    return setting.over_rate(sender.id if sender else event.sender_id, address)
 
 
 def _says_nothing(event: InboundEvent) -> str:
@@ -120,30 +159,35 @@ def _facts(
     line: CommandLine | None,
 ) -> Facts:
     in_group = event.chat_type is not ChatType.DM
-    address = str(event.address)
+    role = senders.role_of(sender, listed=setting.rules.admits(event.sender_id))
     return Facts(
         rules=setting.rules,
+        own_message=event.is_us,
         is_bot=event.is_bot,
         bot_listed=event.sender_id in setting.rules.bots,
         blocked=sender is not None and sender.blocked,
         yours=not setting.capabilities.senders_are_people or (sender is not None and chat is not None and chat.person_id == sender.id),
-        role=sender.role if sender else "",
-        admitted=(sender is not None and sender.role != "guest") or setting.rules.admits(event.sender_id),
+        role=role,
+        admitted=includes(role, "user"),
         in_group=in_group,
-        group_allowed=in_group
-        and (setting.rules.admits_group(event.chat_id, event.parent_chat_id) or senders.space_allowed(connection, event)),
+        group_allowed=in_group and _group_allowed(connection, event, setting),
         privacy_full=sender is not None and sender.privacy == "full",
         for_other_bot=line is not None and bool(line.bot),
         mentioned=event.mentioned,
         needed_role=setting.needed_role(line.name) if line else "",
-        over_rate=setting.over_rate(sender.id if sender else event.sender_id, address),
-        queue_full=line is None and setting.queue_full(address),
+        queue_full=line is None and setting.queue_full(str(event.address)),
     )
+
+
+def _group_allowed(connection: sa.Connection, event: InboundEvent, setting: Setting) -> bool:
+    return setting.rules.admits_group(event.chat_id, event.parent_chat_id) or senders.space_allowed(connection, event)
 
 
 def _refused(
     connection: sa.Connection, event: InboundEvent, setting: Setting, rule: str, *, state: str = "ignored", conversation_id: str = ""
 ) -> Received:
+    if setting.capabilities.senders_are_people and rule in ("rate", "full"):  # they may send it again under the same key, and be heard then
+        event = replace(event, platform_event_id=f"{event.platform_event_id}+{event.delivery_id}")
     inbox.store(connection, event, state=state, rule=rule, conversation_id=conversation_id, now=setting.now)
     accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state=state, rule=rule)
     return Received(accepted=accepted, event=event, conversation_id=conversation_id)
@@ -253,7 +297,7 @@ def _take_edit(connection: sa.Connection, event: InboundEvent, setting: Setting)
     found = conversations.by_ref(connection, **_ref(event))
     if found is not None and found.state == "live":
         conversations.correct(connection, found, event.text, setting.now)
-    return _noted(connection, event, setting, found.conversation_id if found else "")
+    return _noted(connection, event, setting, found)
 
 
 def _take_deletion(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
@@ -264,32 +308,43 @@ def _take_deletion(connection: sa.Connection, event: InboundEvent, setting: Sett
         waiting = inbox.waiting_of_message(connection, found.id)
         inbox.finish(connection, waiting, now=setting.now, state="ignored", rule="deleted")
         inbox.forget_words(connection, found.id)
-    return _noted(connection, event, setting, found.conversation_id if found else "")
+    return _noted(connection, event, setting, found)
 
 
 def _take_migration(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
     """A group got another id: everything kept under the old one follows, in this transaction; repeating it changes nothing (CH-166)."""
-    new = Address(account=event.account, chat_id=event.target, thread_id=event.thread_id)
-    move_chat(connection, old=event.address, new=new)
-    return _noted(connection, event, setting, "")
+    if not event.target:
+        raise ValueError("a chat that moved must say where to")
+    space_id = move_chat(connection, old=event.address, new=replace(event.address, chat_id=event.target))
+    if space_id and setting.rules.admits_group(event.chat_id):  # the list in the configuration knows the old id
+        connection.execute(sa.update(spaces).where(spaces.c.id == space_id).values(allowed=True))
+    return _noted(connection, event, setting, None)
 
 
-def move_chat(connection: sa.Connection, *, old: Address, new: Address) -> None:
-    conversations.rekey(connection, old=str(old), new=str(new))
-    connection.execute(sa.update(outbox).where(outbox.c.address == str(old)).values(address=str(new)))
-    same_account = (spaces.c.channel == old.account.channel) & (spaces.c.account == old.account.name)
-    connection.execute(sa.update(spaces).where(same_account, spaces.c.platform_space_id == old.chat_id).values(platform_space_id=new.chat_id))
-    of_account = (message_refs.c.channel == old.account.channel) & (message_refs.c.account == old.account.name)
-    connection.execute(sa.update(message_refs).where(of_account, message_refs.c.chat_id == old.chat_id).values(chat_id=new.chat_id))
+def move_chat(connection: sa.Connection, *, old: Address, new: Address) -> str:
+    """Re-key a chat with its topics, its space and what waits to be sent; returns the id of the space, empty when there is none.
+
+    The references to platform messages stay: message ids of the new chat begin anew and would meet the old ones.
+    """
+    if new.chat_id == old.chat_id:
+        return ""
+    before, after = str(replace(old, thread_id="")), str(replace(new, thread_id=""))
+    for key in conversations.keys_of_chat(connection, before):
+        conversations.rekey(connection, old=key, new=f"{after}{key.removeprefix(before)}")
+    outbox_store.readdress(connection, before, new.chat_id)
+    return senders.move_space(connection, old.account, old=old.chat_id, new=new.chat_id)
 
 
-def _noted(connection: sa.Connection, event: InboundEvent, setting: Setting, conversation_id: str) -> Received:
+def _noted(connection: sa.Connection, event: InboundEvent, setting: Setting, about: Message | None) -> Received:
+    conversation_id = about.conversation_id if about else ""
     inbox.store(connection, event, state="done", conversation_id=conversation_id, now=setting.now)
     accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state="done")
-    return Received(accepted=accepted, event=event, conversation_id=conversation_id)
+    return Received(accepted=accepted, event=event, conversation_id=conversation_id, touched=about.id if about else "")
 
 
 def _report(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
+    if event.kind is EventKind.MEMBERSHIP and event.chat_type is not ChatType.DM and not _group_allowed(connection, event, setting):
+        log.warning("%s: %s in a group that is not allowed (chat %s)", event.account, event.hint or "membership changed", event.chat_id)
     return _refused(connection, event, setting, event.kind.value)
 
 

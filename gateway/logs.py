@@ -52,16 +52,20 @@ class Redactor(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.delivery = _delivery.get()
         record.msg, record.args = self.clean(record.getMessage()), ()
-        if record.exc_info and not record.exc_text:
-            record.exc_text = self.clean(logging.Formatter().formatException(record.exc_info))
+        if record.exc_info or record.exc_text:  # another handler may have written the traceback down already
+            record.exc_text = self.clean(record.exc_text or logging.Formatter().formatException(record.exc_info or (None, None, None)))
         return True
+
+
+# What a stranger's words could do to a terminal, or to a reader who counts lines.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         delivery_id = getattr(record, "delivery", "")
         tied = f" [{delivery_id}]" if delivery_id else ""
-        line = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%d %H:%M:%S} {record.levelname:<7} {record.name}{tied} {record.msg}"
+        line = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%d %H:%M:%S} {record.levelname:<7} {record.name}{tied} {record.msg.translate(_CONTROLS)}"
         return f"{line}\n{record.exc_text}" if record.exc_text else line
 
 

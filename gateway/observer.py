@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from agent.turn import Record
 from gateway.budgets import Budgets
+from gateway.language import guess, say
 from gateway.models import Models
 from gateway.shapes import message_json
 from gateway.streams import Streams
 from gateway.tally import Tally
 from gateway.turn_store import TurnEnd, TurnStart
 from memory.conversations import Message
+
+log = logging.getLogger(__name__)
 
 
 class Observer:
@@ -30,6 +34,15 @@ class Observer:
         for message in added:
             self._streams.publish(chat.id, "message", message_json(message))
         self._streams.end(chat.id, ending.turn_id, ending.state)
-        self._budgets.spend(start, record.calls, sum(map(self._models.cost, record.calls)))
+        for budget in self._budgets.spend(start, record.calls, sum(map(self._models.cost, record.calls))):
+            self._warn(start, budget)
         self._tally.turned(chat.channel, ending.state, record, seconds)
         self._wake_jobs()
+
+    def _warn(self, start: TurnStart, budget: str) -> None:
+        """The soft warning of a budget, once a day: to whoever watches the chat, and to the operator (WO-38)."""
+        percent = self._budgets.warn_percent
+        log.warning("%d %% of today's budget (%s) is used, chat %s", percent, budget, start.conversation.id)
+        language = start.person.get("language") or guess(start.questions[-1].text)
+        text = say(language, "budget_warn", percent=percent, what=budget)
+        self._streams.publish(start.conversation.id, "notice", {"text": text, "level": "warning"})

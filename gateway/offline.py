@@ -20,7 +20,8 @@ from memory.migrate import migrate
 
 async def carry_out(config: Config, command: str, arguments: dict[str, str]) -> dict[str, Any]:
     """`{"ok": result}` or `{"fault": sentence}`. Raises StoreError when the store cannot be opened."""
-    config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in (config.agent_workspace, config.data_dir):  # each by itself: a missing parent would get the usual, wider rights (WD-1)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with AsyncExitStack() as stack:
         stack.enter_context(InstanceLock(config.data_dir))
         db = open_database(config)

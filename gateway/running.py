@@ -109,7 +109,11 @@ class Gateway:
         if refusal := check_bind(self._standing.config.channels.web, await parts.people.has_accounts()):
             raise CannotStart(refusal)
         stack.callback(parts.streams.close)
-        await stack.enter_async_context(parts.site)
+        try:
+            await stack.enter_async_context(parts.site)
+        except OSError as error:
+            web = self._standing.config.channels.web
+            raise CannotStart(f"cannot listen on {web.host}, port {web.port} ({error.strerror}): set another channels.web.port") from error
         lock.write_info({"url": parts.site.local, "secret": secret})
         await parts.budgets.load()
         self._standing.parked = await parts.db.write(lambda connection: lifecycle.start(connection, self._choices.clock()))

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from channels.message import ChatType, InboundEvent
+from gateway.access import includes
 from memory import conversations
 from memory.ids import new_person, new_space
 from memory.schema import identities, people, spaces
@@ -54,18 +55,24 @@ def find(connection: sa.Connection, event: InboundEvent, *, are_people: bool) ->
     return Sender(**row._mapping) if row else None  # pyright: ignore[reportPrivateUsage]  # SQLAlchemy's public name
 
 
-def meet(connection: sa.Connection, event: InboundEvent, *, role: str, now: datetime) -> Sender:
-    """A new identity makes a new person."""
+def meet(connection: sa.Connection, event: InboundEvent, *, now: datetime) -> Sender:
+    """A new identity makes a new person, a guest: what the configuration's lists give is never stored, so that it ends with them (CH-121)."""
     name = event.sender_name[:NAME_MAX]
-    person = Sender(id=new_person(), name=name, role=role, blocked=False, privacy="", language="")
+    person = Sender(id=new_person(), name=name, role="guest", blocked=False, privacy="", language="")
     connection.execute(
-        sa.insert(people), {"id": person.id, "name": name, "role": role, "scope": f"people/{person.id}", "created_at": now}
+        sa.insert(people), {"id": person.id, "name": name, "role": person.role, "scope": f"people/{person.id}", "created_at": now}
     )
     connection.execute(sa.insert(identities), {
         "person_id": person.id, "channel": event.account.channel, "account": event.account.name,
         "platform_user_id": event.sender_id, "name": name, "created_at": now,
     })  # fmt: skip
     return person
+
+
+def role_of(sender: Sender | None, *, listed: bool) -> str:
+    """The role now: the stored one, and at least `user` while the configuration lists the id; empty for a stranger."""
+    stored = sender.role if sender else ""
+    return "user" if listed and not includes(stored, "user") else stored
 
 
 def space_allowed(connection: sa.Connection, event: InboundEvent) -> bool:

@@ -20,6 +20,7 @@ class Site:
 
     def __init__(self, app: web.Application, settings: Web, routes: Iterable[web.RouteDef]) -> None:
         app.add_routes(routes)
+        self.routes = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource is not None}
         self._settings = settings
         self._runner = web.AppRunner(app, **SERVER_OPTIONS)
         self._client: aiohttp.ClientSession | None = None

@@ -66,6 +66,14 @@ class Streams:
         for watcher in chat.watchers:
             watcher.set()
 
+    def here(self, chat_id: str) -> str:
+        """The id to `follow` from so that nothing from now on is missed, nor anything of the turn that runs."""
+        return f"{self._boot}-{self._start(self._chat(chat_id), '') - 1}"
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def follow(self, chat_id: str, last_event_id: str = "", *, heartbeat_s: float = 15.0) -> AsyncIterator[list[StreamEvent]]:
         """Batches of new events, oldest first, for ever; an empty batch every `heartbeat_s` of silence. Ends when the program stops,
         or when the viewer fell so far behind that events it never saw are gone: it then reads the log again."""

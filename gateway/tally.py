@@ -44,14 +44,14 @@ class Tally:
         if (supervisor := self._channels.supervisor(account)) is not None:
             supervisor.stop_account(reason)
 
-    def turned(self, channel: str, state: str, record: Record, seconds: float) -> None:
+    def turned(self, channel: str, state: str, record: Record, seconds: float, *, purpose: str = "reply") -> None:
         """A turn ended."""
         metrics = self.metrics
         metrics.turn_seconds.observe(seconds)
         if record.first_token_ms is not None:
             metrics.first_token_seconds.observe(record.first_token_ms / 1000)
         for call in record.calls:
-            metrics.model_calls.labels("reply", call.outcome).inc()
+            metrics.model_calls.labels(purpose, call.outcome).inc()
             usage = call.usage
             for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens), ("cached", usage.cached_tokens)):
                 metrics.tokens.labels(kind).inc(tokens)

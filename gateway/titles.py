@@ -42,16 +42,26 @@ def after_turn(connection: sa.Connection, start: TurnStart, ending: TurnEnd, *, 
     chat = start.conversation
     if chat.title_origin or chat.kind not in ("web", "challenge") or ending.state not in ("answered", "stopped"):
         return
-    conversations.change(connection, chat.id, title=from_words(start.questions[0].text), title_origin="words")
-    if with_model:
+    named = conversations.change_title(connection, chat.id, from_words(start.questions[0].text), over="", origin="words")
+    if named and with_model:
         enqueue(connection, Job(kind=KIND, key=chat.id, payload={"conversation": chat.id}))
 
 
+_LABEL = re.compile(r"^(?:[\s#>*_-]+|(?:title|タイトル|题目|题名|标题|標題)[\s*]*[:：])+", re.IGNORECASE)
+_QUOTES = ('""', "''", "“”", "‘’", "「」", "『』", "《》", "**", "``")
+
+
 def clean_title(text: str) -> str:
-    """A model's title without quotes, labels, marks and line ends; empty when nothing fit is left."""
+    """A model's title without quotes around it, labels, marks and line ends; empty when nothing fit is left."""
     line = next((line for line in text.strip().splitlines() if line.strip()), "")
-    line = re.sub(r"^\s*(?:#+|[-*])\s*|^(?:title|タイトル|标题)\s*[:：]\s*", "", line.strip(), flags=re.IGNORECASE)
-    return line.strip(" \"'“”「」『』《》*.。")[:WORDS_MAX]
+    while line != (line := _bare(line)):
+        pass
+    return from_words(line)
+
+
+def _bare(line: str) -> str:
+    line = _LABEL.sub("", line).strip(" *_.。")
+    return line[1:-1] if len(line) > 1 and line[0] + line[-1] in _QUOTES else line
 
 
 class Titles:
@@ -81,21 +91,21 @@ class Titles:
         )
         async with self._models.helper(character.model) as model:
             text, call = await _asked(model, request)
-        title = clean_title(text)
-        if not title or call is None:
+        if call is None:
             return JobResult(skipped="the model named no title")
+        title = clean_title(text)
         of: dict[str, object] = {"conversation_id": chat.id, "channel": chat.channel, "purpose": KIND, "person_id": chat.person_id or ""}
         of["cost"] = self._models.cost(call)
 
         def work(connection: sa.Connection) -> conversations.Conversation | None:
             record_calls(connection, [(call, of)], self._clock())
-            conversations.change_title(connection, chat.id, title, over="words")
-            return conversations.conversation(connection, chat.id)
+            taken = bool(title) and conversations.change_title(connection, chat.id, title, over="words")
+            return conversations.conversation(connection, chat.id) if taken else None
 
         renamed = await self._db.write(work)
         if renamed is not None:
             self._streams.publish(chat.id, "chat", chat_json(renamed, language="en", running=False))
-        return JobResult(output={"title": title})
+        return JobResult(output={"title": title}) if title else JobResult(skipped="the model named no title")
 
 
 async def _asked(model: ChatModel, request: ModelRequest) -> tuple[str, ModelCall | None]:

@@ -27,6 +27,7 @@ from channels.port import Channel
 from channels.render import is_silent
 from gateway import turn_store
 from gateway.attachments import Attachments
+from gateway.cast import character_of
 from gateway.config import Config
 from gateway.lanes import RunningTurn
 from gateway.language import guess, say
@@ -192,18 +193,7 @@ class Turns:
         )
 
     def _character(self, start: TurnStart) -> Character:
-        characters = self._config().characters
-        found = start.conversation.character if start.conversation.character in characters else "default"
-        chosen = characters[found]
-        return Character(
-            id=found,
-            name=chosen.name or found,
-            aliases=tuple(chosen.aliases),
-            prompt=chosen.prompt,
-            attributes=chosen.attributes,
-            model=chosen.model,
-            profile=chosen.profile,
-        )
+        return character_of(self._config(), start.conversation.character)
 
     def language(self, start: TurnStart) -> str:
         """The person's setting, else the script of what they wrote."""

@@ -342,7 +342,7 @@ def clear_context(connection: sa.Connection, conversation_id: str) -> None:
     connection.execute(sa.update(conversations).where(conversations.c.id == conversation_id).values(window_edge=conversations.c.last_seq))
 
 
-def change_title(connection: sa.Connection, conversation_id: str, title: str, *, over: str) -> None:
-    """A title by the model, unless a person has given one meanwhile: only over a title of origin `over`."""
+def change_title(connection: sa.Connection, conversation_id: str, title: str, *, over: str, origin: str = "model") -> bool:
+    """A title of ours, unless a person has given one meanwhile: only over a title of origin `over`. Whether it was taken."""
     mine = (conversations.c.id == conversation_id) & (conversations.c.title_origin == over)
-    connection.execute(sa.update(conversations).where(mine).values(title=title, title_origin="model"))
+    return connection.execute(sa.update(conversations).where(mine).values(title=title, title_origin=origin)).rowcount > 0

@@ -9,6 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from gateway import command_docs, housekeeping, titles
+from gateway.metrics import new_metrics
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -67,3 +70,21 @@ def test_a_broken_link_is_seen_in_every_form(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert broken(page) == ["gone.png", "gone.svg", "gone.md", "there.md#three", "#none", "gone/", "../../../etc", "gone.gif"]
+
+
+# -- what the code offers is documented ---------------------------------------------------------------------------------
+
+
+def test_the_page_of_commands_equals_the_code() -> None:
+    assert (ROOT / command_docs.PAGE).read_text(encoding="utf-8") == command_docs.render(), "run python -m gateway.command_docs"
+
+
+def test_every_metric_is_documented() -> None:
+    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    names = {family.name for family in new_metrics().registry.collect()}
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+
+
+def test_every_kind_of_job_is_documented() -> None:
+    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    assert [kind for kind in (titles.KIND, housekeeping.KIND) if f"`{kind}`" not in page] == []

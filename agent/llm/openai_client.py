@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import replace
 
 import httpx2
 import openai
@@ -41,7 +42,7 @@ class OpenAIModel:
     """One model of one server; safe for many requests at once.
 
     `base_url` is the part before `/chat/completions`. `api_key` may be empty (local servers). `context_window` in tokens. `count_tokens` is used when
-    the provider names no usage. Limits in seconds: `connect_s` to connect, `first_byte_s` until the first byte of the answer, `stall_s` between
+    the provider names no usage. `temperature` and `max_output_tokens` hold for requests that name none of their own. Limits in seconds: `connect_s` to connect, `first_byte_s` until the first byte of the answer, `stall_s` between
     bytes, `timeout_s` for the whole request, the consumer's own time included. `keep_alive` False: a new connection for each request.
 
     Loopback addresses are reached directly, everything else by the proxy the environment names. Redirects are not followed: they would carry the
@@ -59,6 +60,8 @@ class OpenAIModel:
         provider: str = "openai",
         supports_tools: bool = True,
         sees_images: bool = False,
+        temperature: float | None = None,
+        max_output_tokens: int | None = None,
         connect_s: float = 5.0,
         first_byte_s: float = 120.0,
         stall_s: float = 60.0,
@@ -72,6 +75,7 @@ class OpenAIModel:
         self._abilities = outgoing.Abilities(tools=supports_tools, images=sees_images)
         self._first_byte_s, self._stall_s, self._timeout_s = first_byte_s, stall_s, timeout_s
         self._secrets = (api_key,)
+        self._temperature, self._max_output_tokens = temperature, max_output_tokens
         self._dialect = Dialect()
         self._closed = False
         self._client = connect(base_url, api_key, connect_s=connect_s, timeout_s=timeout_s, keep_alive=keep_alive)
@@ -103,6 +107,10 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """One request, its events as they come, `Finished` last. Cancelling or closing it closes the connection. Raises ModelError only (RL-20)."""
+        if request.temperature is None:
+            request = replace(request, temperature=self._temperature)
+        if request.max_output_tokens is None:
+            request = replace(request, max_output_tokens=self._max_output_tokens)
         deadline = Deadline(first_s=self._first_byte_s, stall_s=self._stall_s, total_s=self._timeout_s)
         answer, reader = Answer(), EventReader()
         try:

@@ -15,6 +15,7 @@ import pydantic_core
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from channels.errors import ChannelError
 from gateway.http.asker import CLIENT, VISIT, Client, actor_of, language_of, require_person, require_visit, visit_of
 from gateway.http.auth import Door
 from gateway.http.body import BODY_MAX, Body, body, query_int, row_id
@@ -119,6 +120,9 @@ def errors(report: Report | None) -> Middleware:
         except StoreUnavailable as error:
             log.warning("%s %s: %s", request.method, _where(request), error)
             fault = HttpFault(503, "store", "store", headers={"Retry-After": "5"})
+        except ChannelError as error:  # intake has closed: the gateway stops, or the page's channel starts again
+            log.info("%s %s: %s", request.method, _where(request), error)
+            fault = HttpFault(503, "draining", "error_draining", headers={"Retry-After": "5"})
         except ConnectionResetError:  # the peer has left; nobody hears an answer
             if BEGUN not in request:
                 raise

@@ -33,15 +33,15 @@ class Body(BaseModel):
         return _cleaned(value)
 
 
-async def body(request: web.Request, model: type[M]) -> M:
-    """The JSON body as a `model`.
+async def body(request: web.Request, model: type[M], *, size_max: int = 0) -> M:
+    """The JSON body as a `model`. `size_max` in bytes, where it is not the limit of the application.
 
     Raises 400 for another content type, a compressed body, broken JSON, too deep nesting, lone surrogates, wrong or unknown fields; 408 for a body
-    that does not arrive within 30 s; 413 for one above the limit of the application.
+    that does not arrive within 30 s; 413 for one above the limit.
     """
     if request.content_type != "application/json" or "Content-Encoding" in request.headers:
         raise HttpFault(400, "bad_content_type", "error_content_type")
-    raw = await _read(request)
+    raw = await _read(request.clone(client_max_size=size_max) if size_max else request)
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
@@ -72,6 +72,8 @@ async def _read(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError as error:
         raise HttpFault(408, "too_slow", "error_too_slow") from error
+    except web.HTTPRequestEntityTooLarge as error:
+        raise HttpFault(413, "too_large", "error_too_large", limit=f"{request.client_max_size // 1024} KiB") from error
     except (web.RequestPayloadError, HttpProcessingError) as error:  # a broken chunk
         raise HttpFault(400, "bad_json", "error_bad_json", reason="the body cannot be read") from error
 

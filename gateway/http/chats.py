@@ -260,7 +260,7 @@ class ChatRoutes:
     def _accepted(self, accepted: Accepted) -> web.Response:
         """202 with the ids, or why the message was not taken."""
         if accepted.state in ("ignored", "dead"):
-            raise _refusal(accepted.rule, self._config().busy.waiting_max)
+            raise refusal(accepted.rule, self._config().busy.waiting_max)
         return answer({"message_id": accepted.message_id, "turn_id": accepted.turn_id}, status=202)
 
     def _known_character(self, name: str) -> None:
@@ -272,7 +272,8 @@ class ChatRoutes:
         return chat_json(chat, language=language_of(request), running=running, snippet=snippet)
 
 
-def _refusal(rule: str, waiting_max: int) -> HttpFault:
+def refusal(rule: str, waiting_max: int) -> HttpFault:
+    """Why a message was not taken; `rule` is what intake said."""
     match rule:
         case "blank":
             return HttpFault(422, "blank", "error_text_blank", param="text")

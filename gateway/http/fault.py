@@ -30,11 +30,15 @@ class HttpFault(Exception):
 
     def answer(self, language: str, *, openai: bool = False) -> web.Response:
         """The refusal in `language`; with `openai`, in the shape that OpenAI's clients read."""
+        return web.json_response(self.shown(language, openai=openai), status=self.status, headers=self.headers)
+
+    def shown(self, language: str, *, openai: bool = False) -> dict[str, dict[str, str | None]]:
+        """The body of `answer`, for an event stream that has begun already."""
         error: dict[str, str | None] = {"code": self.code, "message": say(language, self.key, **self.values), "param": self.param}
         if openai:
             error["param"] = self.param or None
             error["type"] = _OPENAI_TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
-        return web.json_response({"error": error}, status=self.status, headers=self.headers)
+        return {"error": error}
 
 
 def too_often(wait_s: float) -> HttpFault:

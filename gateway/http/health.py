@@ -45,10 +45,23 @@ class Readiness:
         return self.phase is Phase.RUNNING and self.database_ok and any(channel.state == "ready" for channel in self.channels)
 
 
+async def _nothing() -> None:
+    return None
+
+
 class HealthRoutes:
     """`readiness` is asked at every call and must answer within a second: it looks at what is known, and probes nothing but the database."""
 
-    def __init__(self, *, readiness: Callable[[], Awaitable[Readiness]], metrics: Metrics, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        *,
+        readiness: Callable[[], Awaitable[Readiness]],
+        metrics: Metrics,
+        clock: Callable[[], datetime],
+        look: Callable[[], Awaitable[None]] = _nothing,
+    ) -> None:
+        """`look` brings the gauges that are read from the store up to date, before they are shown."""
+        self._look = look
         self._readiness = readiness
         self._metrics = metrics
         self._clock = clock
@@ -67,6 +80,7 @@ class HealthRoutes:
         """From this machine, or with an admin's token; a proxy on this machine is not this machine (WP-10)."""
         if not request[CLIENT].local:
             require_person(request, "admin")
+        await self._look()
         return web.Response(body=self._metrics.exposition(), headers={"Content-Type": EXPOSITION_TYPE})
 
     def _shown(self, readiness: Readiness) -> dict[str, object]:

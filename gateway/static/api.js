@@ -83,7 +83,14 @@ async function fetchOnce(method, path, body, signal, extra, timeout) {
   }
   const limits = [signal, timeout && AbortSignal.timeout(timeout)].filter(Boolean);
   try {
-    const answer = await fetch(path, { method, headers, body, credentials: "same-origin", cache: "no-store", signal: AbortSignal.any(limits) });
+    const answer = await fetch(path, {
+      method,
+      headers,
+      body,
+      credentials: "same-origin",
+      cache: "no-store",
+      signal: AbortSignal.any(limits),
+    });
     onReach(true);
     return answer;
   } catch (error) {

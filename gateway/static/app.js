@@ -4,7 +4,7 @@ import { whenSignedOut } from "./api.js";
 import { chatPage } from "./chat.js";
 import { h } from "./dom.js";
 import { guestPage } from "./guest.js";
-import { loadTexts, t } from "./i18n.js";
+import { loadTexts } from "./i18n.js";
 import { operatePage } from "./operate.js";
 import { isOperator, person, refreshMe, session } from "./session.js";
 import { settingsPage } from "./settings.js";
@@ -69,10 +69,19 @@ async function start() {
 
 /** Without the gate there is no catalogue either, so this one text is in every language at once. */
 function unreachable() {
-  const lines = [["en", "The gate does not answer. Try again in a moment."], ["ja", "ゲートから応答がありません。少し待ってからお試しください。"], ["zh", "网关没有回应，请稍后再试。"]];
+  const lines = [
+    ["en", "The gate does not answer. Try again in a moment."],
+    ["ja", "ゲートから応答がありません。少し待ってからお試しください。"],
+    ["zh", "网关没有回应，请稍后再试。"],
+  ];
   const button = h("button", { type: "button", class: "button", onclick: start }, "↻");
   button.setAttribute("aria-label", "Try again");
-  return h("div", { class: "state", role: "alert" }, lines.map(([lang, text]) => h("p", { class: "state-text", lang }, text)), button);
+  return h(
+    "div",
+    { class: "state", role: "alert" },
+    lines.map(([lang, text]) => h("p", { class: "state-text", lang }, text)),
+    button,
+  );
 }
 
 whenSignedOut(async () => {

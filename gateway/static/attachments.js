@@ -10,7 +10,8 @@ import { session } from "./session.js";
 import { explain } from "./states.js";
 
 /** What the file dialog offers; the server decides by content. */
-export const ACCEPT = "image/png,image/jpeg,image/gif,image/webp,text/*,.md,.txt,.csv,.json,.log,.yaml,.yml,.toml,.py,.js,.ts,.html,.css,.sql,.sh";
+export const ACCEPT =
+  "image/png,image/jpeg,image/gif,image/webp,text/*,.md,.txt,.csv,.json,.log,.yaml,.yml,.toml,.py,.js,.ts,.html,.css,.sql,.sh";
 
 export class Attachments {
   #entries = new Set(); // {file, chip, upload}
@@ -74,7 +75,10 @@ export class Attachments {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.#remove(entry);
-      const reason = error instanceof ApiError && error.status === 413 ? t("attach.tooLarge", { name: plainName(file.name), size: fileSize(session.me.limits.attachment_bytes) }) : explain(error);
+      const reason =
+        error instanceof ApiError && error.status === 413
+          ? t("attach.tooLarge", { name: plainName(file.name), size: fileSize(session.me.limits.attachment_bytes) })
+          : explain(error);
       this.onProblem(reason);
     }
     this.#changed();
@@ -91,7 +95,17 @@ export class Attachments {
     const { file } = entry;
     const state = file.id ? fileSize(file.size) : t("attach.uploading");
     entry.chip.replaceChildren(
-      h("span", { class: file.id ? "chip" : "chip is-busy" }, icon("file"), fileName(file.name), h("span", { class: "dim" }, state), iconButton("close", t("attach.remove", { name: plainName(file.name) }), () => { this.#remove(entry); this.#changed(); })),
+      h(
+        "span",
+        { class: file.id ? "chip" : "chip is-busy" },
+        icon("file"),
+        fileName(file.name),
+        h("span", { class: "dim" }, state),
+        iconButton("close", t("attach.remove", { name: plainName(file.name) }), () => {
+          this.#remove(entry);
+          this.#changed();
+        }),
+      ),
     );
   }
 

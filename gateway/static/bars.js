@@ -13,7 +13,11 @@ export function stackedBar(parts, total) {
   const gap = 0.6;
   const pieces = parts.map(({ label, value }, at) => {
     const width = total ? (value / total) * 100 : 0;
-    const piece = svg("rect", { class: colour(at), x, y: 0, width: Math.max(width - gap, Math.min(width, 0.4)), height: 8, rx: 1.2 }, svg("title", {}, label));
+    const piece = svg(
+      "rect",
+      { class: colour(at), x, y: 0, width: Math.max(width - gap, Math.min(width, 0.4)), height: 8, rx: 1.2 },
+      svg("title", {}, label),
+    );
     x += width;
     return piece;
   });
@@ -28,7 +32,13 @@ export function columnChart(columns, height = 96) {
   const pieces = columns.map(({ value, title }, at) => {
     const tall = value ? Math.max((value / most) * (height - 4), 2) : 0;
     const x = at * step + (step - width) / 2;
-    return svg("g", {}, svg("rect", { class: "bar-ground", x: at * step, y: 0, width: step, height }), svg("rect", { class: "bar-1", x, y: height - tall, width, height: tall, rx: 0.6 }), svg("title", {}, title));
+    return svg(
+      "g",
+      {},
+      svg("rect", { class: "bar-ground", x: at * step, y: 0, width: step, height }),
+      svg("rect", { class: "bar-1", x, y: height - tall, width, height: tall, rx: 0.6 }),
+      svg("title", {}, title),
+    );
   });
   return svg("svg", { class: "column-chart", viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, pieces);
 }

@@ -35,7 +35,11 @@ class ChatPage {
 
   constructor(chatId) {
     this.chatId = chatId;
-    this.list = new ChatList({ activeId: chatId, onGone: (id) => id === this.chatId && this.#leave(), onRenamed: (chat) => this.#applyChat(chat) });
+    this.list = new ChatList({
+      activeId: chatId,
+      onGone: (id) => id === this.chatId && this.#leave(),
+      onRenamed: (chat) => this.#applyChat(chat),
+    });
     this.composer = new Composer({
       onSend: (words) => this.#send(words),
       onStop: () => this.conversation?.stop(),
@@ -60,7 +64,14 @@ class ChatPage {
   }
 
   #mount(main, extra) {
-    showInShell({ side: this.list.element, main: h("div", { class: "chat-frame" }, main, extra), onFind: () => { showSide(); this.list.find(); } });
+    showInShell({
+      side: this.list.element,
+      main: h("div", { class: "chat-frame" }, main, extra),
+      onFind: () => {
+        showSide();
+        this.list.find();
+      },
+    });
   }
 
   // --- a new talk ---
@@ -74,15 +85,48 @@ class ChatPage {
     const choices = h(
       "div",
       { class: "new-choices" },
-      characters.length > 1 && h("label", { class: "inline-field" }, h("span", {}, t("new.character")), select(characters.map(({ id, name: label }) => [id, label]), this.character, { onchange: (event) => { this.character = event.target.value; } })),
-      segmented({ legend: t("new.kind"), options: [["web", t("new.ordinary")], ["challenge", t("new.challenge")]], value: "web", onchange: (kind) => { this.kind = kind; hint.textContent = kind === "challenge" ? t("new.challengeHint") : ""; } }),
+      characters.length > 1 &&
+        h(
+          "label",
+          { class: "inline-field" },
+          h("span", {}, t("new.character")),
+          select(
+            characters.map(({ id, name: label }) => [id, label]),
+            this.character,
+            {
+              onchange: (event) => {
+                this.character = event.target.value;
+              },
+            },
+          ),
+        ),
+      segmented({
+        legend: t("new.kind"),
+        options: [
+          ["web", t("new.ordinary")],
+          ["challenge", t("new.challenge")],
+        ],
+        value: "web",
+        onchange: (kind) => {
+          this.kind = kind;
+          hint.textContent = kind === "challenge" ? t("new.challengeHint") : "";
+        },
+      }),
     );
     const hint = h("p", { class: "hint new-hint", role: "status" });
     const main = h(
       "main",
       { class: "chat is-new", tabindex: -1 },
       h("header", { class: "chat-head" }, sideButton()),
-      h("div", { class: "welcome" }, h("div", { class: "welcome-moon" }, mark()), h("h1", {}, t(`new.greeting.${dayPart()}`, { name })), h("p", {}, t("new.lead")), choices, hint),
+      h(
+        "div",
+        { class: "welcome" },
+        h("div", { class: "welcome-moon" }, mark()),
+        h("h1", {}, t(`new.greeting.${dayPart()}`, { name })),
+        h("p", {}, t("new.lead")),
+        choices,
+        hint,
+      ),
       h("div", { class: "chat-bottom" }, this.composer.element),
     );
     this.#mount(main);
@@ -120,10 +164,23 @@ class ChatPage {
     this.heading = h("h1", { class: "chat-heading" });
     this.badge = h("span", { class: "mark-chip", hidden: true });
     this.characterPlace = h("span", { class: "chat-character" });
-    this.receiptButton = h("button", { type: "button", class: "text-button head-button", "aria-expanded": "false", onclick: () => this.#toggleReceipt() }, icon("receipt"), h("span", { class: "head-label" }, t("receipt.title")));
-    const more = iconButton("more", t("chats.actions"), () => openMenu(more, this.#menuItems()), { "aria-haspopup": "menu", "aria-expanded": "false" });
+    this.receiptButton = h(
+      "button",
+      { type: "button", class: "text-button head-button", "aria-expanded": "false", onclick: () => this.#toggleReceipt() },
+      icon("receipt"),
+      h("span", { class: "head-label" }, t("receipt.title")),
+    );
+    const more = iconButton("more", t("chats.actions"), () => openMenu(more, this.#menuItems()), {
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+    });
     this.talk = new Talk({
-      actions: { edit: (message) => this.#edit(message), regenerate: (message) => this.conversation.regenerate(message.turn_id), fork: (message) => this.#fork(message.id), receipt: (message) => this.#showReceipt(message.turn_id) },
+      actions: {
+        edit: (message) => this.#edit(message),
+        regenerate: (message) => this.conversation.regenerate(message.turn_id),
+        fork: (message) => this.#fork(message.id),
+        receipt: (message) => this.#showReceipt(message.turn_id),
+      },
       loadOlder: () => this.conversation.loadOlder(),
     });
     this.conversation = new Conversation({ chatId: this.chatId, talk: this.talk, callbacks: this.#callbacks() });
@@ -131,12 +188,25 @@ class ChatPage {
     const main = h(
       "main",
       { class: "chat", tabindex: -1 },
-      h("header", { class: "chat-head" }, sideButton(), h("div", { class: "chat-name" }, this.heading, this.badge), this.characterPlace, this.receiptButton, more),
+      h(
+        "header",
+        { class: "chat-head" },
+        sideButton(),
+        h("div", { class: "chat-name" }, this.heading, this.badge),
+        this.characterPlace,
+        this.receiptButton,
+        more,
+      ),
       this.talk.element,
       h("div", { class: "chat-bottom" }, this.composer.element),
     );
     this.#mount(main, this.drawer.element);
-    this.drawerSheet = makeSheet({ panel: this.drawer.element, rest: () => [main], narrow: DRAWER_IS_SHEET, onChange: (open) => this.#receiptChanged(open) });
+    this.drawerSheet = makeSheet({
+      panel: this.drawer.element,
+      rest: () => [main],
+      narrow: DRAWER_IS_SHEET,
+      onChange: (open) => this.#receiptChanged(open),
+    });
     this.#loadChat();
     this.conversation.start();
   }
@@ -148,7 +218,13 @@ class ChatPage {
       onAnswer: (message) => this.drawerSheet.open && this.#showReceipt(message.turn_id),
       onReturn: (entry) => this.composer.giveBack(entry),
       onPage: () => this.#pageRead(),
-      onLoadError: (error) => this.talk.setLead(errorState(error, () => { this.talk.setLead(skeleton(5)); this.conversation.sync(); })),
+      onLoadError: (error) =>
+        this.talk.setLead(
+          errorState(error, () => {
+            this.talk.setLead(skeleton(5));
+            this.conversation.sync();
+          }),
+        ),
       onNotice: (text, level) => toast(text, { tone: level === "warning" ? "warn" : "calm" }),
       onOlder: (state, error) => this.#older(state, error),
       onEnd: (error) => error.status !== 401 && this.#gone(),
@@ -183,7 +259,18 @@ class ChatPage {
     const chosen = chat.character || characters[0].id;
     if (this.characterShown === chosen) return;
     this.characterShown = chosen;
-    replace(this.characterPlace, select(characters.map(({ id, name }) => [id, name]), chosen, { class: "input quiet-select", "aria-label": t("new.character"), onchange: (event) => this.#patch({ character: event.target.value }) }));
+    replace(
+      this.characterPlace,
+      select(
+        characters.map(({ id, name }) => [id, name]),
+        chosen,
+        {
+          class: "input quiet-select",
+          "aria-label": t("new.character"),
+          onchange: (event) => this.#patch({ character: event.target.value }),
+        },
+      ),
+    );
   }
 
   async #patch(change) {
@@ -205,13 +292,18 @@ class ChatPage {
   #older(state, error) {
     if (state === "loading") this.talk.setTop(skeleton(2));
     else if (state === "error") this.talk.setTop(errorState(error, () => this.conversation.loadOlder()));
-    else if (this.conversation.more) this.talk.setTop(h("button", { type: "button", class: "text-button", onclick: () => this.conversation.loadOlder() }, t("chat.older")));
+    else if (this.conversation.more)
+      this.talk.setTop(
+        h("button", { type: "button", class: "text-button", onclick: () => this.conversation.loadOlder() }, t("chat.older")),
+      );
     else this.talk.setTop();
   }
 
   #gone() {
     this.conversation.close();
-    this.talk.setLead(emptyState("search", t("chat.goneTitle"), t("chat.goneText"), h("a", { class: "button", href: "#/chat" }, t("chats.new"))));
+    this.talk.setLead(
+      emptyState("search", t("chat.goneTitle"), t("chat.goneText"), h("a", { class: "button", href: "#/chat" }, t("chats.new"))),
+    );
     this.composer.element.hidden = true;
   }
 
@@ -236,12 +328,24 @@ class ChatPage {
     const characters = session.me.characters ?? [];
     if (characters.length < 2 || this.characterPlace.checkVisibility()) return [];
     const chosen = this.chat?.character || characters[0].id;
-    return [...characters.map(({ id, name }) => ({ label: name, icon: "person", checked: id === chosen, action: () => this.#patch({ character: id }) })), null];
+    return [
+      ...characters.map(({ id, name }) => ({
+        label: name,
+        icon: "person",
+        checked: id === chosen,
+        action: () => this.#patch({ character: id }),
+      })),
+      null,
+    ];
   }
 
   async #fork(messageId) {
     try {
-      const { id } = await request("POST", `/api/chats/${encodeURIComponent(this.chatId)}/fork`, messageId ? { message_id: messageId } : {});
+      const { id } = await request(
+        "POST",
+        `/api/chats/${encodeURIComponent(this.chatId)}/fork`,
+        messageId ? { message_id: messageId } : {},
+      );
       toast(t("chat.forked"));
       location.hash = `#/chat/${encodeURIComponent(id)}`;
     } catch (error) {
@@ -250,7 +354,8 @@ class ChatPage {
   }
 
   #edit(message) {
-    const resend = (text) => this.conversation.send({ client_id: newClientId(), text, attachments: message.attachments ?? [], replaces: message.id });
+    const resend = (text) =>
+      this.conversation.send({ client_id: newClientId(), text, attachments: message.attachments ?? [], replaces: message.id });
     this.talk.edit(message, resend, editField);
   }
 
@@ -290,7 +395,18 @@ function editField({ message, submit, cancel }) {
     }
   });
   requestAnimationFrame(() => grow(box));
-  return h("div", { class: "composer-box" }, box, h("div", { class: "composer-tools" }, h("span", { class: "composer-hint is-kept" }, t("edit.hint")), h("button", { type: "button", class: "button small", onclick: cancel }, t("action.cancel")), h("button", { type: "button", class: "button primary small", onclick: send }, t("action.send"))));
+  return h(
+    "div",
+    { class: "composer-box" },
+    box,
+    h(
+      "div",
+      { class: "composer-tools" },
+      h("span", { class: "composer-hint is-kept" }, t("edit.hint")),
+      h("button", { type: "button", class: "button small", onclick: cancel }, t("action.cancel")),
+      h("button", { type: "button", class: "button primary small", onclick: send }, t("action.send")),
+    ),
+  );
 }
 
 function dayPart() {

@@ -34,19 +34,36 @@ export class ChatList {
   /** `activeId` is the open talk; `onGone(id)` is called when a talk was deleted here, `onRenamed(chat)` when it got another title. */
   constructor({ activeId, onGone, onRenamed }) {
     Object.assign(this, { activeId, onGone, onRenamed });
-    this.search = h("input", { type: "search", class: "search-field", placeholder: t("chats.search"), "aria-label": t("chats.search"), autocomplete: "off", oninput: () => this.#later(), onkeydown: (event) => this.#searchKey(event) });
+    this.search = h("input", {
+      type: "search",
+      class: "search-field",
+      placeholder: t("chats.search"),
+      "aria-label": t("chats.search"),
+      autocomplete: "off",
+      oninput: () => this.#later(),
+      onkeydown: (event) => this.#searchKey(event),
+    });
     this.place = h("div", { class: "chat-list", onkeydown: (event) => this.#listKey(event) }, skeleton(6));
     this.element = h(
       "nav",
       { class: "chats", "aria-label": t("chats.label") },
       h("a", { class: "button new-chat", href: "#/chat" }, icon("plus"), t("chats.new")),
-      h("div", { class: "search" }, icon("search"), this.search, h("kbd", { "aria-hidden": "true" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K")),
+      h(
+        "div",
+        { class: "search" },
+        icon("search"),
+        this.search,
+        h("kbd", { "aria-hidden": "true" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K"),
+      ),
       this.place,
     );
     const signal = this.#end.signal;
     addEventListener("focus", () => this.refresh(), { signal });
     const timer = setInterval(() => document.hidden || this.refresh(), REFRESH_MS);
-    signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(this.#searchTimer); });
+    signal.addEventListener("abort", () => {
+      clearInterval(timer);
+      clearTimeout(this.#searchTimer);
+    });
     if (memo.personId === person().id && memo.chats) this.#restore();
     this.refresh();
   }
@@ -56,7 +73,9 @@ export class ChatList {
     this.#query = memo.query;
     this.search.value = memo.query;
     this.#render();
-    requestAnimationFrame(() => { this.place.scrollTop = memo.scrollTop; });
+    requestAnimationFrame(() => {
+      this.place.scrollTop = memo.scrollTop;
+    });
   }
 
   find() {
@@ -90,7 +109,14 @@ export class ChatList {
       this.#chats = chats;
       this.#render();
     } catch (error) {
-      if (!this.#chats && !this.#end.signal.aborted) replace(this.place, errorState(error, () => { replace(this.place, skeleton(6)); this.refresh(); }));
+      if (!this.#chats && !this.#end.signal.aborted)
+        replace(
+          this.place,
+          errorState(error, () => {
+            replace(this.place, skeleton(6));
+            this.refresh();
+          }),
+        );
     }
   }
 
@@ -108,11 +134,24 @@ export class ChatList {
   #render() {
     const chats = this.#chats ?? [];
     if (!chats.length) {
-      replace(this.place, this.#query ? emptyState("search", t("chats.noneFound"), t("chats.noneFoundText", { q: this.#query })) : emptyState("moon", t("chats.none"), t("chats.noneText")));
+      replace(
+        this.place,
+        this.#query
+          ? emptyState("search", t("chats.noneFound"), t("chats.noneFoundText", { q: this.#query }))
+          : emptyState("moon", t("chats.none"), t("chats.noneText")),
+      );
       return;
     }
     const focused = this.place.contains(document.activeElement) ? document.activeElement.dataset.focusKey : null;
-    if (this.#query) replace(this.place, h("ul", { class: "chat-rows" }, chats.map((chat) => this.#row(chat))));
+    if (this.#query)
+      replace(
+        this.place,
+        h(
+          "ul",
+          { class: "chat-rows" },
+          chats.map((chat) => this.#row(chat)),
+        ),
+      );
     else replace(this.place, this.#shelves(chats));
     if (focused) this.place.querySelector(`[data-focus-key="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -123,15 +162,37 @@ export class ChatList {
       const key = shelf(chat.updated_at);
       shelves.set(key, [...(shelves.get(key) ?? []), chat]);
     }
-    return [...shelves].map(([key, rows]) => h("section", { class: "shelf" }, h("h2", {}, t(`chats.shelf.${key}`)), h("ul", { class: "chat-rows" }, rows.map((chat) => this.#row(chat)))));
+    return [...shelves].map(([key, rows]) =>
+      h(
+        "section",
+        { class: "shelf" },
+        h("h2", {}, t(`chats.shelf.${key}`)),
+        h(
+          "ul",
+          { class: "chat-rows" },
+          rows.map((chat) => this.#row(chat)),
+        ),
+      ),
+    );
   }
 
   #row(chat) {
     const title = titleOf(chat);
     const active = chat.id === this.activeId;
-    const more = iconButton("more", t("chats.menu", { title }), () => openMenu(more, this.#items(chat)), { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { focusKey: `menu-${chat.id}` } });
+    const more = iconButton("more", t("chats.menu", { title }), () => openMenu(more, this.#items(chat)), {
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+      dataset: { focusKey: `menu-${chat.id}` },
+    });
     const marks = [
-      chat.kind === "challenge" && h("span", { class: "mark-chip", title: t("challenge.label") }, icon("flag"), h("span", { class: "sr-only" }, t("challenge.label")), chat.turns_left !== null && tn("challenge.left", chat.turns_left)),
+      chat.kind === "challenge" &&
+        h(
+          "span",
+          { class: "mark-chip", title: t("challenge.label") },
+          icon("flag"),
+          h("span", { class: "sr-only" }, t("challenge.label")),
+          chat.turns_left !== null && tn("challenge.left", chat.turns_left),
+        ),
       chat.running && h("span", { class: "running-mark" }, icon("wave"), h("span", { class: "sr-only" }, t("chats.running"))),
       chat.unread && !active && h("span", { class: "unread-mark" }, h("span", { class: "sr-only" }, t("chats.unread"))),
     ].filter(Boolean);
@@ -143,7 +204,9 @@ export class ChatList {
         { href: `#/chat/${encodeURIComponent(chat.id)}`, "aria-current": active ? "page" : null, dataset: { focusKey: chat.id } },
         h("span", { class: "chat-title", lang: guessLang(title, lang()), dir: "auto" }, title),
         marks.length > 0 && h("span", { class: "chat-marks" }, marks),
-        this.#query && chat.snippet && h("span", { class: "chat-snippet", lang: guessLang(chat.snippet, lang()) }, highlight(chat.snippet, this.#query)),
+        this.#query &&
+          chat.snippet &&
+          h("span", { class: "chat-snippet", lang: guessLang(chat.snippet, lang()) }, highlight(chat.snippet, this.#query)),
       ),
       more,
     );
@@ -157,7 +220,14 @@ export class ChatList {
   }
 
   async rename(chat) {
-    const changed = await askText({ title: t("chats.renameTitle"), label: t("chats.titleLabel"), value: chat.title, action: t("action.save"), maxlength: 120, submit: (title) => request("PATCH", `/api/chats/${encodeURIComponent(chat.id)}`, { title }) });
+    const changed = await askText({
+      title: t("chats.renameTitle"),
+      label: t("chats.titleLabel"),
+      value: chat.title,
+      action: t("action.save"),
+      maxlength: 120,
+      submit: (title) => request("PATCH", `/api/chats/${encodeURIComponent(chat.id)}`, { title }),
+    });
     if (!changed) return;
     this.apply(changed);
     this.onRenamed(changed);

@@ -18,7 +18,13 @@ export class CommandList {
     this.field = field;
     this.commands = commands.map((command) => ({ ...command, name: `/${command.name.replace(/^\//, "")}` }));
     this.onTake = onTake;
-    this.element = h("ul", { class: "commands", role: "listbox", id: freshId("commands"), "aria-label": t("commands.label"), hidden: true });
+    this.element = h("ul", {
+      class: "commands",
+      role: "listbox",
+      id: freshId("commands"),
+      "aria-label": t("commands.label"),
+      hidden: true,
+    });
     field.setAttribute("aria-autocomplete", "list");
     field.setAttribute("aria-haspopup", "listbox");
     field.setAttribute("aria-controls", this.element.id);
@@ -71,7 +77,16 @@ export class CommandList {
       ...this.#shown.map((command, at) =>
         h(
           "li",
-          { class: "command", role: "option", id: `${this.element.id}-${at}`, "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); this.#take(at); } },
+          {
+            class: "command",
+            role: "option",
+            id: `${this.element.id}-${at}`,
+            "aria-selected": "false",
+            onpointerdown: (event) => {
+              event.preventDefault();
+              this.#take(at);
+            },
+          },
           h("span", { class: "command-name" }, command.name, command.args && h("span", { class: "command-args" }, ` ${command.args}`)),
           h("span", { class: "command-help" }, command.help),
         ),
@@ -79,7 +94,10 @@ export class CommandList {
     );
     if (this.element.hidden) {
       this.element.hidden = false;
-      this.#release = onEscape(() => { this.#dismissed = this.field.value; this.close(); });
+      this.#release = onEscape(() => {
+        this.#dismissed = this.field.value;
+        this.close();
+      });
     }
     this.#choose(0);
   }

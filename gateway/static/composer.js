@@ -5,7 +5,6 @@ import { CommandList } from "./commands.js";
 import { iconButton } from "./controls.js";
 import { freshId, h } from "./dom.js";
 import { number, t, tn } from "./i18n.js";
-import { icon } from "./icons.js";
 import { isComposing, isPlainEnter } from "./ime.js";
 import { fileSize } from "./names.js";
 import { session } from "./session.js";
@@ -28,13 +27,22 @@ export class Composer {
   #saveTimer = 0;
 
   /**
-   * `onSend({text, attachments})` returns false when nothing was sent; `onStop()` ends the running turn; `loadDraft` and `saveDraft` keep the words (none for guests).
-   * `above` is the line over the field.
+   * `onSend({text, attachments})` returns false when nothing was sent; `onStop()` ends the running turn; `loadDraft` and `saveDraft` keep the words
+   * (nothing for guests). `above` is the line over the field.
    */
   constructor({ onSend, onStop, loadDraft, saveDraft, withFiles = true, above }) {
     Object.assign(this, { onSend, onStop, saveDraft });
     const id = freshId("composer");
-    this.field = h("textarea", { id, class: "composer-field", rows: 1, placeholder: t(session.me.commands?.length ? "composer.placeholder" : "composer.placeholderPlain"), "aria-label": t("composer.label"), "aria-describedby": `${id}-count`, enterkeyhint: "send", autocomplete: "off" });
+    this.field = h("textarea", {
+      id,
+      class: "composer-field",
+      rows: 1,
+      placeholder: t(session.me.commands?.length ? "composer.placeholder" : "composer.placeholderPlain"),
+      "aria-label": t("composer.label"),
+      "aria-describedby": `${id}-count`,
+      enterkeyhint: "send",
+      autocomplete: "off",
+    });
     this.count = h("span", { class: "composer-count", id: `${id}-count`, role: "status" });
     this.files = new Attachments({ onChange: () => this.#changed(), onProblem: (text) => toast(text, { tone: "warn" }) });
     this.commands = new CommandList({ field: this.field, commands: session.me.commands ?? [], onTake: (text) => this.setText(text) });
@@ -46,9 +54,29 @@ export class Composer {
       this.commands.element,
       this.files.element,
       this.field,
-      h("div", { class: "composer-tools" }, withFiles && this.#fileButton(), h("span", { class: "composer-hint" }, t("composer.hint")), this.count, this.stopButton, this.sendButton),
+      h(
+        "div",
+        { class: "composer-tools" },
+        withFiles && this.#fileButton(),
+        h("span", { class: "composer-hint" }, t("composer.hint")),
+        this.count,
+        this.stopButton,
+        this.sendButton,
+      ),
     );
-    this.element = h("form", { class: "composer", "aria-label": t("composer.label"), onsubmit: (event) => { event.preventDefault(); this.#send(); } }, above, this.box);
+    this.element = h(
+      "form",
+      {
+        class: "composer",
+        "aria-label": t("composer.label"),
+        onsubmit: (event) => {
+          event.preventDefault();
+          this.#send();
+        },
+      },
+      above,
+      this.box,
+    );
     this.#listen(withFiles);
     const draft = loadDraft();
     this.files.restore(draft.attachments);
@@ -95,7 +123,18 @@ export class Composer {
 
   #fileButton() {
     const { attachments_max: most, attachment_bytes: largest } = session.me.limits;
-    const input = h("input", { type: "file", multiple: true, accept: ACCEPT, class: "sr-only", tabindex: -1, "aria-hidden": "true", onchange: () => { this.files.add(input.files); input.value = ""; } });
+    const input = h("input", {
+      type: "file",
+      multiple: true,
+      accept: ACCEPT,
+      class: "sr-only",
+      tabindex: -1,
+      "aria-hidden": "true",
+      onchange: () => {
+        this.files.add(input.files);
+        input.value = "";
+      },
+    });
     const label = `${t("attach.add")}: ${tn("attach.limits", most, { size: fileSize(largest) })}`;
     return [input, iconButton("attach", label, () => input.click())];
   }
@@ -163,7 +202,9 @@ export class Composer {
 
   #stop() {
     this.stopButton.disabled = true;
-    setTimeout(() => { this.stopButton.disabled = false; }, 3000); // the stop may have got lost
+    setTimeout(() => {
+      this.stopButton.disabled = false;
+    }, 3000); // the stop may have got lost
     this.onStop();
   }
 

@@ -16,7 +16,14 @@ export function field({ label, control, hint = "" }) {
   const errorId = `${control.id}-error`;
   const error = h("p", { class: "field-error", id: errorId, hidden: true });
   control.setAttribute("aria-describedby", `${hint ? hintId : ""} ${errorId}`.trim());
-  const row = h("div", { class: "field" }, h("label", { class: "label", for: control.id }, label), control, hint && h("p", { class: "hint", id: hintId }, hint), error);
+  const row = h(
+    "div",
+    { class: "field" },
+    h("label", { class: "label", for: control.id }, label),
+    control,
+    hint && h("p", { class: "hint", id: hintId }, hint),
+    error,
+  );
   row.setError = (text) => {
     error.textContent = text;
     error.hidden = !text;
@@ -27,7 +34,11 @@ export function field({ label, control, hint = "" }) {
 
 /** A `<select>` of `[value, label]` pairs. */
 export function select(options, value, props = {}) {
-  return h("select", { class: "input", ...props }, options.map(([key, label]) => h("option", { value: key, selected: key === value }, label)));
+  return h(
+    "select",
+    { class: "input", ...props },
+    options.map(([key, label]) => h("option", { value: key, selected: key === value }, label)),
+  );
 }
 
 /** A few choices of which one is taken, as radio buttons that look like one bar. */
@@ -38,7 +49,12 @@ export function segmented({ legend, options, value, onchange }) {
     { class: "segmented" },
     h("legend", { class: "sr-only" }, legend),
     options.map(([key, label]) =>
-      h("label", { class: "segment" }, h("input", { type: "radio", name, value: key, checked: key === value, onchange: () => onchange(key) }), h("span", {}, label)),
+      h(
+        "label",
+        { class: "segment" },
+        h("input", { type: "radio", name, value: key, checked: key === value, onchange: () => onchange(key) }),
+        h("span", {}, label),
+      ),
     ),
   );
 }

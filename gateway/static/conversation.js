@@ -4,16 +4,14 @@
 // are shown. What was stored before is on the page, what was stored after comes as an event, and ids make sure that nothing shows twice.
 
 import { request } from "./api.js";
-import { t } from "./i18n.js";
-import { onReachChange } from "./reach.js";
+import { Outbox } from "./outbox.js";
 import { explain } from "./states.js";
-import { dropOutbox, loadOutbox, newClientId, putOutbox } from "./store.js";
+import { newClientId } from "./store.js";
 import { ChatStream } from "./stream.js";
 import { nudgeTitle } from "./title.js";
 
 const PAGE = 40;
 const SYNC_AGAIN_MS = 5_000;
-const TRIES_MS = [1_000, 3_000, 8_000];
 
 export class Conversation {
   #queue = []; // events that wait until the page is read
@@ -24,16 +22,13 @@ export class Conversation {
   #loadingOlder = false;
   #running = new Set(); // turn ids
   #begun = new Set(); // turn ids whose first event has come
-  #outbox = new Map(); // client id → entry that this tab sends; the stored outbox is its copy for the next load
-  #sending = null; // client id on its way
-  #echoes = []; // messages from the stream that may be one of the outbox, whose answer has not come
-  #unsent = new Set(); // client ids that wait for the person
   #closed = false;
   #seen = "";
 
   /**
-   * `talk` shows; `onRunning(bool)` switches send and stop; `onChat(chat)` tells a changed title or state; `onAnswer(message)` a finished answer; `onReturn(entry)` gives
-   * words back to the composer; `onEnd(error)` when the chat is gone; `onPage()` after each reading of the newest page; `onNotice(text, level)` a passing notice.
+   * `talk` shows. Callbacks: `onRunning(bool)` switches send and stop; `onChat(chat)` tells a changed title or state; `onAnswer(message)` a finished
+   * answer; `onReturn(entry)` gives words back to the composer; `onPage()` follows each reading of the newest page, `onLoadError(error)` the first that
+   * failed; `onOlder(state, error)` tells how the paging goes; `onNotice(text, level)` a passing notice; `onEnd(error)` that the chat is gone.
    */
   constructor({ chatId, talk, callbacks }) {
     this.chatId = chatId;
@@ -48,7 +43,15 @@ export class Conversation {
       onEnd: (error) => this.on.onEnd(error),
       isBusy: () => this.running,
     });
-    this.stopListening = onReachChange((up) => up && this.#flush());
+    this.outbox = new Outbox({
+      chatId,
+      path: this.path,
+      talk,
+      waits: (turnId) => this.running && this.#isAhead(turnId),
+      onTaken: (turnId) => this.#taken(turnId),
+      onOther: (message) => this.#fromElsewhere(message),
+      onReturn: (entry) => this.#returned(entry),
+    });
     document.addEventListener("visibilitychange", this.#markSeen);
   }
 
@@ -61,15 +64,14 @@ export class Conversation {
   }
 
   start() {
-    for (const entry of loadOutbox(this.chatId)) this.#take(entry);
+    this.outbox.start();
     this.stream.run();
-    this.#flush();
   }
 
   close() {
     this.#closed = true;
     this.stream.close();
-    this.stopListening();
+    this.outbox.close();
     document.removeEventListener("visibilitychange", this.#markSeen);
   }
 
@@ -188,8 +190,7 @@ export class Conversation {
 
   #message(message) {
     if (message.role === "user") {
-      if (this.#mayBeMine(message)) this.#echoes.push(message);
-      else this.#fromElsewhere(message);
+      if (!this.outbox.holds(message)) this.#fromElsewhere(message);
       return;
     }
     this.talk.upsert(message);
@@ -205,20 +206,6 @@ export class Conversation {
     const draft = this.talk.draft(turnId);
     if (draft?.empty) this.talk.dropDraft(turnId);
     else draft?.notes.replaceChildren();
-  }
-
-  /** The words of a message whose sending is not confirmed: the stream was faster, or the confirmation got lost. */
-  #mayBeMine(message) {
-    return !this.talk.ids.includes(message.id) && [...this.#outbox.values()].some((entry) => entry.text === message.text);
-  }
-
-  /** Shows what was held back and belongs to nothing in the outbox any more. */
-  #releaseEchoes() {
-    const held = this.#echoes.splice(0);
-    for (const message of held) {
-      if (this.#mayBeMine(message)) this.#echoes.push(message);
-      else this.#fromElsewhere(message);
-    }
   }
 
   /** A message from another tab may have replaced others there: read the page again, so that both tabs agree. */
@@ -250,107 +237,41 @@ export class Conversation {
     const last = this.talk.last;
     if (document.hidden || !last || last.id === this.#seen || this.#closed) return;
     this.#seen = last.id;
-    request("PATCH", this.path, { seen: last.id }).then(this.on.onChat, () => { this.#seen = ""; });
+    request("PATCH", this.path, { seen: last.id }).then(this.on.onChat, () => {
+      this.#seen = "";
+    });
   };
 
   // --- writing ---
 
-  /** Puts a message on its way. It stays in the outbox until the server has it, through reloads and lost connections. */
+  /** Puts a message on its way; with `replaces` what it takes the place of is gone at once. */
   send(entry) {
-    putOutbox(this.chatId, entry);
     if (entry.replaces) this.talk.cutFrom(entry.replaces);
-    this.#take(entry);
-    this.#flush();
+    this.outbox.send(entry);
   }
 
-  #take(entry) {
-    this.#outbox.set(entry.client_id, entry);
-    this.talk.showPending(entry);
+  /** Whether nothing of a turn has come yet. */
+  #isAhead(turnId) {
+    return Boolean(turnId) && !this.#begun.has(turnId);
   }
 
-  #forget(entry) {
-    this.#outbox.delete(entry.client_id);
-    dropOutbox(this.chatId, entry.client_id);
+  /** The server has a message: its answer begins, unless another runs before it. */
+  #taken(turnId) {
+    if (this.#closed || !this.#isAhead(turnId)) return;
+    if (!this.running) this.talk.openDraft(turnId);
+    this.#addRunning(turnId);
   }
 
-  async #flush() {
-    if (this.#sending || this.#closed) return;
-    const entry = [...this.#outbox.values()].find((each) => !this.#unsent.has(each.client_id));
-    if (!entry) return;
-    this.#sending = entry.client_id;
-    this.talk.retryPending(entry.client_id);
-    const outcome = await this.#deliver(entry);
-    this.#sending = null;
-    this.#releaseEchoes();
-    if (outcome === "sent" || outcome === "refused") this.#flush();
-  }
-
-  async #deliver(entry) {
-    for (const [attempt, pause] of [...TRIES_MS, 0].entries()) {
-      if (this.#closed) return "closed";
-      try {
-        const { client_id, text, replaces } = entry;
-        const attachments = entry.attachments.map((file) => file.id);
-        this.#accepted(entry, await request("POST", `${this.path}/messages`, { client_id, text, attachments, ...(replaces && { replaces }) }));
-        return "sent";
-      } catch (error) {
-        if (this.#closed) return "closed";
-        if (!error.passing) return this.#refused(entry, error);
-        if (attempt === TRIES_MS.length || !navigator.onLine) return this.#stuck(entry, error);
-        await new Promise((resolve) => setTimeout(resolve, Math.max(pause, (error.retryAfterS ?? 0) * 1000)));
-      }
-    }
-    return "stuck";
-  }
-
-  #accepted(entry, { message_id: id, turn_id: turnId }) {
-    this.#forget(entry);
-    if (this.#closed) return;
-    const waits = this.running && turnId && !this.#begun.has(turnId);
-    const mine = { id: id || entry.client_id, role: "user", text: entry.text, html: "", turn_id: turnId ?? "", created_at: new Date().toISOString(), attachments: entry.attachments, attempt: 1, passing: !id };
-    const echo = this.#echoes.find((message) => message.id === id);
-    this.#echoes = this.#echoes.filter((message) => message.id !== id);
-    this.talk.confirmPending(entry.client_id, { ...(echo ?? mine), state: waits ? "waiting" : "done" });
-    if (turnId && !this.#begun.has(turnId)) {
-      if (!this.running) this.talk.openDraft(turnId);
-      this.#addRunning(turnId);
-    }
-  }
-
-  /** The server will not take it as it is: the words go back to the person. */
-  #refused(entry, error) {
-    this.#unsent.add(entry.client_id);
-    this.talk.failPending(entry.client_id, explain(error), this.#choices(entry));
-    return "refused";
-  }
-
-  /** It did not get through; it goes by itself as soon as the gate is back. */
-  #stuck(entry, error) {
-    this.talk.failPending(entry.client_id, t("message.unsent", { reason: explain(error) }), this.#choices(entry));
-    return "stuck";
-  }
-
-  #choices(entry) {
-    const leave = () => {
-      this.#forget(entry);
-      this.#unsent.delete(entry.client_id);
-      this.talk.dropPending(entry.client_id);
-      this.#releaseEchoes();
-      if (entry.replaces) this.sync();
-    };
-    const retry = () => {
-      this.#unsent.delete(entry.client_id);
-      this.talk.retryPending(entry.client_id);
-      this.#flush();
-    };
-    return [[t("action.retry"), retry], [t("action.takeBack"), () => { leave(); this.on.onReturn(entry); }]];
+  #returned(entry) {
+    this.on.onReturn(entry);
+    if (entry.replaces) this.sync();
   }
 
   async regenerate(turnId) {
     this.#begun.delete(turnId);
     try {
       const answer = await request("POST", `${this.path}/regenerate`, { turn_id: turnId, client_id: newClientId() });
-      if (this.#begun.has(answer.turn_id)) return; // its events were faster
+      if (!this.#isAhead(answer.turn_id)) return; // its events were faster
       this.talk.openDraft(answer.turn_id);
       this.#addRunning(answer.turn_id);
       this.talk.follow.jump();

@@ -17,7 +17,12 @@ export function openDialog({ title, content = [], action, danger = false, submit
   const form = h(
     "form",
     { method: "dialog", class: "dialog-form" },
-    h("header", { class: "dialog-head" }, h("h2", { id: titleId }, title), iconButton("close", t("action.close"), () => dialog.close())),
+    h(
+      "header",
+      { class: "dialog-head" },
+      h("h2", { id: titleId }, title),
+      iconButton("close", t("action.close"), () => dialog.close()),
+    ),
     content,
     problem,
     h("footer", { class: "dialog-foot" }, h("button", { type: "button", class: "button", onclick: () => dialog.close() }, cancel), main),

@@ -19,7 +19,11 @@ export class Draft {
     this.doing = h("span", { class: "thinking-text" }, t("chat.thinking"));
     this.thinking = h("p", { class: "thinking" }, h("span", { class: "thinking-moon", "aria-hidden": "true" }, icon("moon")), this.doing);
     this.notes = h("div", {});
-    this.element = h("li", { class: "message is-assistant is-growing", dataset: { turn: turnId } }, h("article", { "aria-label": t("chat.by.assistant"), "aria-busy": "true" }, this.body, this.thinking, this.notes));
+    this.element = h(
+      "li",
+      { class: "message is-assistant is-growing", dataset: { turn: turnId } },
+      h("article", { "aria-label": t("chat.by.assistant"), "aria-busy": "true" }, this.body, this.thinking, this.notes),
+    );
     this.#prose = new Prose(this.body);
   }
 
@@ -49,12 +53,15 @@ export class Draft {
   /** Tells in the line below what a tool does; a tool that is done says nothing more, the receipt has it. */
   tool(name, state) {
     this.element.classList.toggle("is-working", state !== "done");
-    this.doing.textContent = { started: term("tool", name), failed: `${term("tool", name)} · ${term("toolState", state)}` }[state] ?? t("chat.thinking");
+    this.doing.textContent =
+      { started: term("tool", name), failed: `${term("tool", name)} · ${term("toolState", state)}` }[state] ?? t("chat.thinking");
   }
 
   /** The turn went wrong: the server's sentence and a way to try again. */
   problem(message, retry) {
-    this.notes.replaceChildren(note("warn", message, retry && h("button", { type: "button", class: "text-button", onclick: retry }, t("action.retry"))));
+    this.notes.replaceChildren(
+      note("warn", message, retry && h("button", { type: "button", class: "text-button", onclick: retry }, t("action.retry"))),
+    );
     this.settle();
   }
 

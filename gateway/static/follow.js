@@ -14,7 +14,12 @@ export class Follow {
   /** `scroller` scrolls, `content` is what grows inside it, also by itself when a picture arrives. */
   constructor(scroller, content) {
     this.scroller = scroller;
-    this.button = h("button", { type: "button", class: "to-latest", hidden: true, onclick: () => this.jump() }, icon("down"), t("chat.latest"));
+    this.button = h(
+      "button",
+      { type: "button", class: "to-latest", hidden: true, onclick: () => this.jump() },
+      icon("down"),
+      t("chat.latest"),
+    );
     scroller.addEventListener("scroll", () => this.#look(), { passive: true });
     this.observer = new ResizeObserver(() => this.grown());
     this.observer.observe(scroller);

@@ -23,7 +23,15 @@ class GuestPage {
   constructor() {
     this.title = t("guest.title");
     this.talk = new Talk({});
-    this.talk.setLead(h("div", { class: "welcome" }, h("div", { class: "welcome-moon" }, mark()), h("h1", {}, t("guest.greeting")), h("p", {}, t("guest.lead"))));
+    this.talk.setLead(
+      h(
+        "div",
+        { class: "welcome" },
+        h("div", { class: "welcome-moon" }, mark()),
+        h("h1", {}, t("guest.greeting")),
+        h("p", {}, t("guest.lead")),
+      ),
+    );
     this.composer = new Composer({
       onSend: ({ text }) => this.#send(text),
       onStop: () => this.#answer?.abort(),
@@ -35,7 +43,12 @@ class GuestPage {
     const main = h(
       "main",
       { class: "chat", tabindex: -1 },
-      h("header", { class: "chat-head" }, sideButton(), h("div", { class: "chat-name" }, h("span", { class: "chat-heading" }, t("guest.title")))),
+      h(
+        "header",
+        { class: "chat-head" },
+        sideButton(),
+        h("div", { class: "chat-name" }, h("span", { class: "chat-heading" }, t("guest.title"))),
+      ),
       this.talk.element,
       h("div", { class: "chat-bottom" }, this.composer.element),
     );
@@ -69,7 +82,11 @@ class GuestPage {
       const answer = await openStream("POST", "/api/guest", { body: { messages: this.#said }, signal: this.#answer.signal });
       for await (const { event, data } of readEvents(answer)) this.#show(event, data, draft, heard);
     } catch (error) {
-      if (error.name !== "AbortError") draft.problem(explain(error), () => { this.talk.dropDraft(turnId); this.#ask(); });
+      if (error.name !== "AbortError")
+        draft.problem(explain(error), () => {
+          this.talk.dropDraft(turnId);
+          this.#ask();
+        });
     }
     if (heard.text) this.#said.push({ role: "assistant", text: heard.text });
     draft.settle();
@@ -97,5 +114,15 @@ class GuestPage {
 }
 
 function local(role, text) {
-  return { id: newClientId(), role, text, html: "", turn_id: "", created_at: new Date().toISOString(), attachments: [], state: "done", attempt: 1 };
+  return {
+    id: newClientId(),
+    role,
+    text,
+    html: "",
+    turn_id: "",
+    created_at: new Date().toISOString(),
+    attachments: [],
+    state: "done",
+    attempt: 1,
+  };
 }

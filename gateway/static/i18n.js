@@ -79,8 +79,16 @@ export function duration(ms) {
 /** Seconds as the two largest units: "3 d 4 h". */
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  const parts = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
-  const first = Math.max(0, parts.findIndex(([, size]) => seconds >= size));
+  const parts = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
+  const first = Math.max(
+    0,
+    parts.findIndex(([, size]) => seconds >= size),
+  );
   const large = seconds < 1 ? parts.length - 1 : first;
   let rest = Math.round(seconds);
   const out = [];

@@ -7,8 +7,20 @@
 const BLINK_MS = 60;
 let endedAt = -Infinity;
 
-document.addEventListener("compositionend", (event) => { endedAt = event.timeStamp; }, true);
-document.addEventListener("keyup", () => { endedAt = -Infinity; }, true);
+document.addEventListener(
+  "compositionend",
+  (event) => {
+    endedAt = event.timeStamp;
+  },
+  true,
+);
+document.addEventListener(
+  "keyup",
+  () => {
+    endedAt = -Infinity;
+  },
+  true,
+);
 
 /** True when this keydown belongs to the input method, not to the page. */
 export function isComposing(event) {

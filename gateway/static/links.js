@@ -13,15 +13,18 @@ const DESK = [
   ["config", "check"],
 ];
 
-/** The views of the desk, in the order they are shown. */
-export const DESK_VIEWS = DESK.map(([name]) => name);
-
 /** Links for the side; `current` is "settings", "setup" or "operate/VIEW". */
 export function sideLinks(current) {
   const links = [{ hash: "#/settings", label: t("nav.settings"), icon: "gear", current: current === "settings" }];
   if (!isOperator()) return links;
   return [
-    ...DESK.map(([name, icon]) => ({ hash: `#/operate/${name}`, label: t(`operate.${name}`), icon, current: current === `operate/${name}`, group: t("nav.operate") })),
+    ...DESK.map(([name, icon]) => ({
+      hash: `#/operate/${name}`,
+      label: t(`operate.${name}`),
+      icon,
+      current: current === `operate/${name}`,
+      group: t("nav.operate"),
+    })),
     { hash: "#/setup", label: t("nav.setup"), icon: "spark", current: current === "setup", group: t("nav.more") },
     { ...links[0], group: t("nav.more") },
   ];

@@ -55,7 +55,12 @@ export function openMenu(anchor, items) {
 
 function steer(event, buttons) {
   const at = buttons.indexOf(document.activeElement);
-  const next = { ArrowDown: (at + 1) % buttons.length, ArrowUp: (at + buttons.length - 1) % buttons.length, Home: 0, End: buttons.length - 1 }[event.key];
+  const next = {
+    ArrowDown: (at + 1) % buttons.length,
+    ArrowUp: (at + buttons.length - 1) % buttons.length,
+    Home: 0,
+    End: buttons.length - 1,
+  }[event.key];
   if (next !== undefined) {
     event.preventDefault();
     buttons[next].focus();

@@ -21,7 +21,10 @@ const FOR = {
  * what is missing is not shown. A `passing` message is not in the log of the server (a command): it can only be copied.
  */
 export function messageView(message, actions = {}) {
-  const item = h("li", { class: `message is-${message.role}`, dataset: { id: message.id, turn: message.turn_id ?? "", state: message.state ?? "done" } });
+  const item = h("li", {
+    class: `message is-${message.role}`,
+    dataset: { id: message.id, turn: message.turn_id ?? "", state: message.state ?? "done" },
+  });
   item.append(
     h(
       "article",
@@ -56,14 +59,22 @@ function foot(message, actions) {
     receipt: () => iconButton("receipt", t("action.receipt"), () => actions.receipt(message), { dataset: { receipt: message.turn_id } }),
   };
   const offered = FOR[message.role].filter((name) => name === "copy" || (actions[name] && !message.passing));
-  return h("footer", { class: "message-foot" }, offered.map((name) => make[name]()), h("span", { class: "message-time" }, ago(message.created_at)));
+  return h(
+    "footer",
+    { class: "message-foot" },
+    offered.map((name) => make[name]()),
+    h("span", { class: "message-time" }, ago(message.created_at)),
+  );
 }
 
 function outcome(message, actions) {
   if (message.state === "waiting") return note("clock", t("message.waiting"));
   if (message.state === "stopped" && message.role === "assistant") return note("stop", t("message.stopped"));
   if (message.state === "failed") {
-    const again = actions.regenerate && message.turn_id && h("button", { type: "button", class: "text-button", onclick: () => actions.regenerate(message) }, t("action.retry"));
+    const again =
+      actions.regenerate &&
+      message.turn_id &&
+      h("button", { type: "button", class: "text-button", onclick: () => actions.regenerate(message) }, t("action.retry"));
     return message.role === "notice" ? again && h("p", { class: "message-note" }, again) : note("warn", t("message.failed"), again);
   }
   return "";
@@ -77,7 +88,11 @@ export function note(iconName, text, ...more) {
 /** Files of a message: pictures as small views, others as chips to save. */
 export function files(attachments) {
   if (!attachments.length) return "";
-  return h("ul", { class: "files", "aria-label": t("attach.list") }, attachments.map((file) => h("li", {}, PICTURES.has(file.mime) ? picture(file) : chip(file))));
+  return h(
+    "ul",
+    { class: "files", "aria-label": t("attach.list") },
+    attachments.map((file) => h("li", {}, PICTURES.has(file.mime) ? picture(file) : chip(file))),
+  );
 }
 
 function picture(file) {
@@ -89,5 +104,11 @@ function picture(file) {
 }
 
 function chip(file) {
-  return h("a", { class: "chip", href: `/api/attachments/${encodeURIComponent(file.id)}`, download: plainName(file.name) }, icon("file"), fileName(file.name), h("span", { class: "dim" }, fileSize(file.size)));
+  return h(
+    "a",
+    { class: "chip", href: `/api/attachments/${encodeURIComponent(file.id)}`, download: plainName(file.name) },
+    icon("file"),
+    fileName(file.name),
+    h("span", { class: "dim" }, fileSize(file.size)),
+  );
 }

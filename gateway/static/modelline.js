@@ -8,7 +8,8 @@ import { isOperator, session } from "./session.js";
 export function modelLine() {
   const model = session.me.model;
   if (!model) return h("p", { class: "model-line is-demo" }, icon("warn"), h("span", {}, t("model.none"), " ", setupLink()));
-  if (!model.demo) return h("p", { class: "model-line" }, h("span", { class: "model-name", lang: "en", title: model.provider }, model.name));
+  if (!model.demo)
+    return h("p", { class: "model-line" }, h("span", { class: "model-name", lang: "en", title: model.provider }, model.name));
   return h("p", { class: "model-line is-demo" }, icon("spark"), h("span", {}, t("model.demo", { name: model.name }), " ", setupLink()));
 }
 

@@ -3,7 +3,8 @@
 import { h } from "./dom.js";
 import { number } from "./i18n.js";
 
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
+const HIDDEN =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
 
 const spell = (character) => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
@@ -24,7 +25,11 @@ export function fileName(name) {
   return h("bdi", { class: "file-name", title: plainName(name) }, parts);
 }
 
-const STEPS = [[1024 ** 3, "GB"], [1024 ** 2, "MB"], [1024, "kB"]];
+const STEPS = [
+  [1024 ** 3, "GB"],
+  [1024 ** 2, "MB"],
+  [1024, "kB"],
+];
 
 /** A size in bytes as people read it. */
 export function fileSize(bytes) {

@@ -11,14 +11,26 @@ import { ago } from "./when.js";
 const TONES = { ready: "good", starting: "calm", stopped: "calm", degraded: "warn", auth_required: "warn" };
 
 export function channelsView(place, { signal }) {
-  keepFresh(place, { path: "/api/operator/overview", show: ({ channels }) => (channels.length ? channels.map(channelCard) : emptyState("channel", t("channels.none"), t("channels.noneText"))), signal, everyMs: 10_000 });
+  keepFresh(place, {
+    path: "/api/operator/overview",
+    show: ({ channels }) =>
+      channels.length ? channels.map(channelCard) : emptyState("channel", t("channels.none"), t("channels.noneText")),
+    signal,
+    everyMs: 10_000,
+  });
 }
 
 function channelCard(channel) {
   return h(
     "section",
     { class: "card channel" },
-    h("header", { class: "channel-head" }, h("h2", {}, term("channel", channel.channel)), channel.account && h("bdi", { class: "dim" }, channel.account), pill(term("channelState", channel.state), TONES[channel.state] ?? "warn")),
+    h(
+      "header",
+      { class: "channel-head" },
+      h("h2", {}, term("channel", channel.channel)),
+      channel.account && h("bdi", { class: "dim" }, channel.account),
+      pill(term("channelState", channel.state), TONES[channel.state] ?? "warn"),
+    ),
     channel.reason && h("p", { class: "channel-reason" }, channel.reason),
     h(
       "dl",
@@ -42,5 +54,12 @@ function fact(label, value) {
 function lastError(error) {
   if (!error) return null;
   const { message, at, delivery_id: id } = typeof error === "string" ? { message: error } : error;
-  return h("p", { class: "channel-error" }, h("span", { class: "dim" }, t("channels.lastError"), " "), message, at && [" · ", ago(at)], id && [" · ", deliveryLink(id)]);
+  return h(
+    "p",
+    { class: "channel-error" },
+    h("span", { class: "dim" }, t("channels.lastError"), " "),
+    message,
+    at && [" · ", ago(at)],
+    id && [" · ", deliveryLink(id)],
+  );
 }

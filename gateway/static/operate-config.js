@@ -17,10 +17,24 @@ function show({ path, loaded_at: loaded, faults, effective }) {
     section(
       t("config.state"),
       "",
-      h("p", { class: "config-state" }, faults.length ? pill(tn("glance.faults", faults.length), "warn") : pill(t("glance.configGood"), "good"), h("span", { class: "hint" }, h("bdi", { class: "mono" }, path), " · ", t("config.loaded"), " ", ago(loaded))),
+      h(
+        "p",
+        { class: "config-state" },
+        faults.length ? pill(tn("glance.faults", faults.length), "warn") : pill(t("glance.configGood"), "good"),
+        h("span", { class: "hint" }, h("bdi", { class: "mono" }, path), " · ", t("config.loaded"), " ", ago(loaded)),
+      ),
       faults.length > 0 && [h("p", { class: "hint" }, t("operate.faultsAbout")), faultList(faults)],
     ),
-    section(t("config.effective"), t("config.effectiveAbout"), h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", { class: "code-lang" }, "config.json"), copyButton(text)), h("pre", { class: "is-tall", tabindex: 0, role: "group", "aria-label": t("config.effective") }, h("code", {}, text)))),
+    section(
+      t("config.effective"),
+      t("config.effectiveAbout"),
+      h(
+        "div",
+        { class: "code-block" },
+        h("div", { class: "code-head" }, h("span", { class: "code-lang" }, "config.json"), copyButton(text)),
+        h("pre", { class: "is-tall", tabindex: 0, role: "group", "aria-label": t("config.effective") }, h("code", {}, text)),
+      ),
+    ),
   ];
 }
 
@@ -34,7 +48,12 @@ export function faultList(faults) {
         "li",
         { class: "row is-top" },
         h("div", { class: "row-main" }, h("p", {}, fault.message), fault.hint && h("p", { class: "hint" }, fault.hint)),
-        h("p", { class: "row-side hint" }, h("bdi", { class: "mono" }, fault.path), fault.line > 0 && h("span", {}, t("config.place", { line: fault.line, column: fault.column ?? 1 }))),
+        h(
+          "p",
+          { class: "row-side hint" },
+          h("bdi", { class: "mono" }, fault.path),
+          fault.line > 0 && h("span", {}, t("config.place", { line: fault.line, column: fault.column ?? 1 })),
+        ),
       ),
     ),
   );

@@ -23,12 +23,34 @@ export function jobsView(place, { signal }) {
     path: () => `/api/operator/jobs${state ? `?state=${state}` : ""}`,
     signal,
     show: (data) => {
-      replace(jobs, data.jobs.length ? h("ul", { class: "rows" }, data.jobs.map((job) => jobRow(job, () => again()))) : emptyState("clock", t("jobs.none"), t("jobs.noneText")));
-      replace(schedule, data.schedule.length ? h("ul", { class: "rows" }, data.schedule.map(scheduleRow)) : emptyState("clock", t("jobs.noSchedule"), t("jobs.noScheduleText")));
+      replace(
+        jobs,
+        data.jobs.length
+          ? h(
+              "ul",
+              { class: "rows" },
+              data.jobs.map((job) => jobRow(job, () => again())),
+            )
+          : emptyState("clock", t("jobs.none"), t("jobs.noneText")),
+      );
+      replace(
+        schedule,
+        data.schedule.length
+          ? h("ul", { class: "rows" }, data.schedule.map(scheduleRow))
+          : emptyState("clock", t("jobs.noSchedule"), t("jobs.noScheduleText")),
+      );
       return [];
     },
   });
-  const filter = segmented({ legend: t("jobs.filter"), options: STATES.map((each) => [each, each ? term("jobState", each) : t("jobs.all")]), value: "", onchange: (chosen) => { state = chosen; again(); } });
+  const filter = segmented({
+    legend: t("jobs.filter"),
+    options: STATES.map((each) => [each, each ? term("jobState", each) : t("jobs.all")]),
+    value: "",
+    onchange: (chosen) => {
+      state = chosen;
+      again();
+    },
+  });
   place.append(section("", "", filter, answer, jobs), section(t("jobs.schedule"), t("jobs.scheduleAbout"), schedule));
   answer.hidden = false;
 }
@@ -36,19 +58,39 @@ export function jobsView(place, { signal }) {
 function jobRow(job, again) {
   const startable = ["waiting", "parked"].includes(job.state);
   const about = [job.scope, job.key].filter(Boolean).join(" · ");
-  const why = [job.error_class, job.result && (typeof job.result === "string" ? job.result : JSON.stringify(job.result))].filter(Boolean).join(": ");
+  const why = [job.error_class, job.result && (typeof job.result === "string" ? job.result : JSON.stringify(job.result))]
+    .filter(Boolean)
+    .join(": ");
   return h(
     "li",
     { class: "row is-top" },
     h(
       "div",
       { class: "row-main" },
-      h("p", { class: "row-line" }, h("span", { class: "row-title" }, term("jobKind", job.kind)), pill(term("jobState", job.state), TONES[job.state] ?? "calm")),
+      h(
+        "p",
+        { class: "row-line" },
+        h("span", { class: "row-title" }, term("jobKind", job.kind)),
+        pill(term("jobState", job.state), TONES[job.state] ?? "calm"),
+      ),
       about && h("p", { class: "hint" }, h("bdi", {}, about)),
       why && h("p", { class: "hint" }, why),
-      h("p", { class: "hint" }, tn("jobs.attempts", job.attempts ?? 0), job.state === "waiting" && job.not_before && [" · ", t("jobs.notBefore"), " ", ago(job.not_before)], " · ", ago(job.updated_at)),
+      h(
+        "p",
+        { class: "hint" },
+        tn("jobs.attempts", job.attempts ?? 0),
+        job.state === "waiting" && job.not_before && [" · ", t("jobs.notBefore"), " ", ago(job.not_before)],
+        " · ",
+        ago(job.updated_at),
+      ),
     ),
-    startable && h("button", { type: "button", class: "button small", onclick: (event) => runNow(event.currentTarget, job, again) }, icon("play"), t("jobs.run")),
+    startable &&
+      h(
+        "button",
+        { type: "button", class: "button small", onclick: (event) => runNow(event.currentTarget, job, again) },
+        icon("play"),
+        t("jobs.run"),
+      ),
   );
 }
 
@@ -68,8 +110,12 @@ function scheduleRow({ kind, scope, next_run: next, zone }) {
   return h(
     "li",
     { class: "row" },
-    h("div", { class: "row-main" }, h("p", { class: "row-title" }, term("jobKind", kind)), scope && h("p", { class: "hint" }, h("bdi", {}, scope))),
+    h(
+      "div",
+      { class: "row-main" },
+      h("p", { class: "row-title" }, term("jobKind", kind)),
+      scope && h("p", { class: "hint" }, h("bdi", {}, scope)),
+    ),
     h("p", { class: "row-side hint" }, ago(next), next && h("span", {}, `${absolute(next, zone)} · ${zone.replaceAll("_", " ")}`)),
   );
 }
-

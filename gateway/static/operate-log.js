@@ -28,13 +28,25 @@ function showAudit(place, signal, limit) {
     signal,
     lines: 6,
     load: async () => {
-      const [{ entries }, { people }] = await Promise.all([request("GET", `/api/operator/audit?limit=${limit}`, undefined, { signal }), request("GET", "/api/operator/people", undefined, { signal })]);
+      const [{ entries }, { people }] = await Promise.all([
+        request("GET", `/api/operator/audit?limit=${limit}`, undefined, { signal }),
+        request("GET", "/api/operator/people", undefined, { signal }),
+      ]);
       return { entries, names: new Map(people.map((each) => [each.id, each.name])) };
     },
     show: ({ entries, names }) => {
       if (!entries.length) return emptyState("scroll", t("log.auditNone"), t("log.auditNoneText"));
-      const more = entries.length >= limit && h("button", { type: "button", class: "text-button", onclick: () => showAudit(place, signal, limit + STEP) }, t("log.more"));
-      return [h("ul", { class: "rows" }, entries.map((entry) => auditRow(entry, names))), more].filter(Boolean);
+      const more =
+        entries.length >= limit &&
+        h("button", { type: "button", class: "text-button", onclick: () => showAudit(place, signal, limit + STEP) }, t("log.more"));
+      return [
+        h(
+          "ul",
+          { class: "rows" },
+          entries.map((entry) => auditRow(entry, names)),
+        ),
+        more,
+      ].filter(Boolean);
     },
   });
 }
@@ -49,8 +61,21 @@ function auditRow(entry, names) {
     h(
       "div",
       { class: "row-main" },
-      h("p", {}, h("bdi", { class: "row-title" }, name(entry.actor)), " ", term("audit", entry.action), entry.target && [" ", h("bdi", {}, name(entry.target))]),
-      changed && h("details", {}, h("summary", {}, t("log.change")), h("div", { class: "diff" }, value(t("log.before"), entry.before), value(t("log.after"), entry.after))),
+      h(
+        "p",
+        {},
+        h("bdi", { class: "row-title" }, name(entry.actor)),
+        " ",
+        term("audit", entry.action),
+        entry.target && [" ", h("bdi", {}, name(entry.target))],
+      ),
+      changed &&
+        h(
+          "details",
+          {},
+          h("summary", {}, t("log.change")),
+          h("div", { class: "diff" }, value(t("log.before"), entry.before), value(t("log.after"), entry.after)),
+        ),
     ),
     h("p", { class: "row-side hint" }, ago(entry.at), entry.address && h("bdi", { lang: "en" }, entry.address)),
   );
@@ -67,7 +92,17 @@ export function errorList(errors) {
     "ul",
     { class: "rows" },
     errors.map((error) =>
-      h("li", { class: "row is-top" }, h("div", { class: "row-main" }, h("p", {}, error.message), h("p", { class: "hint" }, term("where", error.where), error.delivery_id && [" · ", deliveryLink(error.delivery_id)])), h("p", { class: "row-side hint" }, ago(error.at))),
+      h(
+        "li",
+        { class: "row is-top" },
+        h(
+          "div",
+          { class: "row-main" },
+          h("p", {}, error.message),
+          h("p", { class: "hint" }, term("where", error.where), error.delivery_id && [" · ", deliveryLink(error.delivery_id)]),
+        ),
+        h("p", { class: "row-side hint" }, ago(error.at)),
+      ),
     ),
   );
 }
@@ -83,7 +118,12 @@ function showDelivery(id) {
     load: () => request("GET", `/api/operator/deliveries/${encodeURIComponent(id)}`),
     show: (delivery) => {
       const text = JSON.stringify(delivery, null, 2);
-      return h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", { class: "code-lang" }, id), copyButton(text)), h("pre", { tabindex: 0, role: "group", "aria-label": t("log.delivery") }, h("code", {}, text)));
+      return h(
+        "div",
+        { class: "code-block" },
+        h("div", { class: "code-head" }, h("span", { class: "code-lang" }, id), copyButton(text)),
+        h("pre", { tabindex: 0, role: "group", "aria-label": t("log.delivery") }, h("code", {}, text)),
+      );
     },
   });
   openDialog({ title: t("log.delivery"), content: [place], cancel: t("action.close") });

@@ -17,9 +17,22 @@ export function overviewView(place, { signal }) {
 
 function show(data) {
   return [
-    h("div", { class: "glance" }, gateCard(data), channelsCard(data.channels), modelCard(data.model), jobsCard(data.jobs), mailCard(data.inbox, data.outbox), configCard(data.config)),
+    h(
+      "div",
+      { class: "glance" },
+      gateCard(data),
+      channelsCard(data.channels),
+      modelCard(data.model),
+      jobsCard(data.jobs),
+      mailCard(data.inbox, data.outbox),
+      configCard(data.config),
+    ),
     data.config.faults.length > 0 && section(t("operate.faults"), t("operate.faultsAbout"), faultList(data.config.faults)),
-    section(t("operate.errors"), "", data.errors.length ? errorList(data.errors) : emptyState("check", t("operate.noErrors"), t("operate.noErrorsText"))),
+    section(
+      t("operate.errors"),
+      "",
+      data.errors.length ? errorList(data.errors) : emptyState("check", t("operate.noErrors"), t("operate.noErrorsText")),
+    ),
   ];
 }
 
@@ -29,17 +42,29 @@ function card({ title, iconName, tone, state, href, lines }) {
     { class: `glance-card tone-${tone}`, href },
     h("h2", {}, icon(iconName), title),
     h("p", { class: "glance-state" }, pill(state, tone)),
-    h("ul", {}, lines.filter(Boolean).map((line) => h("li", {}, line))),
+    h(
+      "ul",
+      {},
+      lines.filter(Boolean).map((line) => h("li", {}, line)),
+    ),
   );
 }
 
 function gateCard({ version, uptime_s: uptime, ready }) {
-  return card({ title: t("glance.gate"), iconName: "moon", tone: ready ? "good" : "warn", state: ready ? t("glance.ready") : t("glance.notReady"), lines: [t("glance.up", { time: span(uptime) }), t("glance.version", { version })] });
+  return card({
+    title: t("glance.gate"),
+    iconName: "moon",
+    tone: ready ? "good" : "warn",
+    state: ready ? t("glance.ready") : t("glance.notReady"),
+    lines: [t("glance.up", { time: span(uptime) }), t("glance.version", { version })],
+  });
 }
 
 function channelsCard(channels) {
   const well = channels.filter((channel) => channel.state === "ready").length;
-  const ill = channels.filter((channel) => channel.state !== "ready" && channel.state !== "starting").map((channel) => term("channel", channel.channel));
+  const ill = channels
+    .filter((channel) => channel.state !== "ready" && channel.state !== "starting")
+    .map((channel) => term("channel", channel.channel));
   return card({
     title: t("operate.channels"),
     iconName: "channel",
@@ -51,11 +76,25 @@ function channelsCard(channels) {
 }
 
 function modelCard({ name, provider, ok, reason }) {
-  return card({ title: t("glance.model"), iconName: "spark", href: "#/setup", tone: ok ? "good" : "warn", state: ok ? t("glance.modelGood") : t("glance.modelBad"), lines: [h("bdi", { lang: "en" }, name), provider, reason] });
+  return card({
+    title: t("glance.model"),
+    iconName: "spark",
+    href: "#/setup",
+    tone: ok ? "good" : "warn",
+    state: ok ? t("glance.modelGood") : t("glance.modelBad"),
+    lines: [h("bdi", { lang: "en" }, name), provider, reason],
+  });
 }
 
 function jobsCard({ waiting, running, parked }) {
-  return card({ title: t("operate.jobs"), iconName: "clock", href: "#/operate/jobs", tone: parked ? "warn" : "good", state: parked ? tn("glance.parked", parked) : t("glance.jobsGood"), lines: [tn("glance.running", running), tn("glance.waiting", waiting)] });
+  return card({
+    title: t("operate.jobs"),
+    iconName: "clock",
+    href: "#/operate/jobs",
+    tone: parked ? "warn" : "good",
+    state: parked ? tn("glance.parked", parked) : t("glance.jobsGood"),
+    lines: [tn("glance.running", running), tn("glance.waiting", waiting)],
+  });
 }
 
 function mailCard(inbox, outbox) {
@@ -65,10 +104,20 @@ function mailCard(inbox, outbox) {
     iconName: "wave",
     tone: bad ? "warn" : "good",
     state: bad ? tn("glance.mailBad", bad) : t("glance.mailGood"),
-    lines: [t("glance.inbox", { fresh: number(inbox.new), running: number(inbox.running), dead: number(inbox.dead) }), t("glance.outbox", { queued: number(outbox.queued), unknown: number(outbox.unknown), failed: number(outbox.failed) })],
+    lines: [
+      t("glance.inbox", { fresh: number(inbox.new), running: number(inbox.running), dead: number(inbox.dead) }),
+      t("glance.outbox", { queued: number(outbox.queued), unknown: number(outbox.unknown), failed: number(outbox.failed) }),
+    ],
   });
 }
 
 function configCard({ loaded_at: loaded, faults }) {
-  return card({ title: t("operate.config"), iconName: "check", href: "#/operate/config", tone: faults.length ? "warn" : "good", state: faults.length ? tn("glance.faults", faults.length) : t("glance.configGood"), lines: [h("span", {}, t("config.loaded"), " ", ago(loaded))] });
+  return card({
+    title: t("operate.config"),
+    iconName: "check",
+    href: "#/operate/config",
+    tone: faults.length ? "warn" : "good",
+    state: faults.length ? tn("glance.faults", faults.length) : t("glance.configGood"),
+    lines: [h("span", {}, t("config.loaded"), " ", ago(loaded))],
+  });
 }

@@ -19,7 +19,13 @@ const path = (id) => `/api/operator/people/${encodeURIComponent(id)}`;
 export function peopleView(place, { signal, actions }) {
   const content = h("div", {});
   let people = [];
-  const search = h("input", { type: "search", class: "input", placeholder: t("people.search"), "aria-label": t("people.search"), oninput: () => show() });
+  const search = h("input", {
+    type: "search",
+    class: "input",
+    placeholder: t("people.search"),
+    "aria-label": t("people.search"),
+    oninput: () => show(),
+  });
   const show = () => replace(content, list(people, search.value.trim().toLowerCase(), load));
   const load = () =>
     fillWhenLoaded(content, {
@@ -37,13 +43,28 @@ export function peopleView(place, { signal, actions }) {
 }
 
 function list(people, query, reload) {
-  const found = people.filter((each) => !query || [each.name, each.role, ...each.identities.flatMap((id) => [id.name, id.channel, id.platform_user_id])].some((word) => String(word ?? "").toLowerCase().includes(query)));
+  const found = people.filter(
+    (each) =>
+      !query ||
+      [each.name, each.role, ...each.identities.flatMap((id) => [id.name, id.channel, id.platform_user_id])].some((word) =>
+        String(word ?? "")
+          .toLowerCase()
+          .includes(query),
+      ),
+  );
   if (!found.length) return emptyState("people", query ? t("people.noneFound") : t("people.none"), query ? "" : t("people.noneText"));
-  return h("ul", { class: "rows" }, found.map((each) => row(each, reload)));
+  return h(
+    "ul",
+    { class: "rows" },
+    found.map((each) => row(each, reload)),
+  );
 }
 
 function row(each, reload) {
-  const more = iconButton("more", t("people.menu", { name: each.name }), () => openMenu(more, items(each, reload)), { "aria-haspopup": "menu", "aria-expanded": "false" });
+  const more = iconButton("more", t("people.menu", { name: each.name }), () => openMenu(more, items(each, reload)), {
+    "aria-haspopup": "menu",
+    "aria-expanded": "false",
+  });
   return h(
     "li",
     { class: "row is-top" },
@@ -51,9 +72,36 @@ function row(each, reload) {
     h(
       "div",
       { class: "row-main" },
-      h("p", { class: "row-line" }, h("bdi", { class: "row-title" }, each.name), pill(term("role", each.role), each.role === "owner" || each.role === "admin" ? "good" : "calm"), each.blocked && pill(t("people.blocked"), "warn")),
-      each.identities.length > 0 && h("ul", { class: "identities" }, each.identities.map((id) => h("li", { class: "hint", title: id.platform_user_id }, term("channel", id.channel), ": ", h("bdi", {}, id.name || id.platform_user_id)))),
-      h("p", { class: "hint" }, t("people.since"), " ", ago(each.created_at), each.subscriber_until && ` · ${t("people.subscriber", { day: day(each.subscriber_until, { dateStyle: "medium" }) })}`, !each.has_password && ` · ${t("people.noPassword")}`),
+      h(
+        "p",
+        { class: "row-line" },
+        h("bdi", { class: "row-title" }, each.name),
+        pill(term("role", each.role), each.role === "owner" || each.role === "admin" ? "good" : "calm"),
+        each.blocked && pill(t("people.blocked"), "warn"),
+      ),
+      each.identities.length > 0 &&
+        h(
+          "ul",
+          { class: "identities" },
+          each.identities.map((id) =>
+            h(
+              "li",
+              { class: "hint", title: id.platform_user_id },
+              term("channel", id.channel),
+              ": ",
+              h("bdi", {}, id.name || id.platform_user_id),
+            ),
+          ),
+        ),
+      h(
+        "p",
+        { class: "hint" },
+        t("people.since"),
+        " ",
+        ago(each.created_at),
+        each.subscriber_until && ` · ${t("people.subscriber", { day: day(each.subscriber_until, { dateStyle: "medium" }) })}`,
+        !each.has_password && ` · ${t("people.noPassword")}`,
+      ),
     ),
     more,
   );
@@ -63,20 +111,34 @@ function items(each, reload) {
   return [
     { label: t("people.edit"), icon: "edit", action: () => edit(each, reload) },
     { label: t("people.link"), icon: "link", action: () => loginLink(each) },
-    ...(each.id === person().id ? [] : [null, each.blocked ? { label: t("people.unblock"), icon: "check", action: () => setBlocked(each, false, reload) } : { label: t("people.block"), icon: "block", danger: true, action: () => block(each, reload) }]),
+    ...(each.id === person().id
+      ? []
+      : [
+          null,
+          each.blocked
+            ? { label: t("people.unblock"), icon: "check", action: () => setBlocked(each, false, reload) }
+            : { label: t("people.block"), icon: "block", danger: true, action: () => block(each, reload) },
+        ]),
   ];
 }
 
 /** Makes a new person or changes one; only an owner sees roles of someone who exists. */
 async function edit(each, reload) {
   const name = h("input", { class: "input", value: each?.name ?? "", required: true, maxlength: 80, autocomplete: "off", autofocus: true });
-  const role = select((isOwner() ? ROLES : ROLES.slice(0, 2)).map((key) => [key, term("role", key)]), each?.role ?? "user");
+  const role = select(
+    (isOwner() ? ROLES : ROLES.slice(0, 2)).map((key) => [key, term("role", key)]),
+    each?.role ?? "user",
+  );
   const password = h("input", { class: "input", type: "password", autocomplete: "new-password", minlength: 8 });
   const until = h("input", { class: "input", type: "date", value: (each?.subscriber_until ?? "").slice(0, 10) });
   const rows = {
     name: field({ label: t("people.name"), control: name }),
     ...((!each || isOwner()) && { role: field({ label: t("people.role"), control: role }) }),
-    password: field({ label: each?.has_password ? t("people.newPassword") : t("people.password"), control: password, hint: t("people.passwordHint") }),
+    password: field({
+      label: each?.has_password ? t("people.newPassword") : t("people.password"),
+      control: password,
+      hint: t("people.passwordHint"),
+    }),
     ...(each && { subscriber_until: field({ label: t("people.until"), control: until, hint: t("people.untilHint") }) }),
   };
   const done = await openDialog({
@@ -94,7 +156,8 @@ async function edit(each, reload) {
 async function save(each, values, rows) {
   const body = { name: values.name, ...(values.password && { password: values.password }) };
   if (!each || (rows.role && values.role !== each.role)) body.role = values.role;
-  if (each && values.until !== (each.subscriber_until ?? "").slice(0, 10)) body.subscriber_until = values.until ? `${values.until}T00:00:00Z` : null;
+  if (each && values.until !== (each.subscriber_until ?? "").slice(0, 10))
+    body.subscriber_until = values.until ? `${values.until}T00:00:00Z` : null;
   try {
     await request(each ? "PATCH" : "POST", each ? path(each.id) : "/api/operator/people", body);
     return true;

@@ -20,9 +20,18 @@ export function usageView(place, { signal }) {
       signal,
       lines: 6,
       load: () => request("GET", `/api/operator/usage?days=${days}`, undefined, { signal }),
-      show: ({ rows }) => (rows.length ? [totals(rows), daily(rows, days), grouped(rows)] : emptyState("chart", t("usage.none"), t("usage.noneText"))),
+      show: ({ rows }) =>
+        rows.length ? [totals(rows), daily(rows, days), grouped(rows)] : emptyState("chart", t("usage.none"), t("usage.noneText")),
     });
-  place.append(segmented({ legend: t("usage.span"), options: SPANS.map((days) => [String(days), tn("usage.days", days)]), value: "30", onchange: (days) => load(Number(days)) }), content);
+  place.append(
+    segmented({
+      legend: t("usage.span"),
+      options: SPANS.map((days) => [String(days), tn("usage.days", days)]),
+      value: "30",
+      onchange: (days) => load(Number(days)),
+    }),
+    content,
+  );
   load(30);
 }
 
@@ -46,12 +55,22 @@ const short = (value) => number(value, { notation: value >= 100_000 ? "compact" 
 
 function totals(rows) {
   const all = sum(rows);
-  const figure = (label, value, about) => h("div", { class: "figure" }, h("dt", {}, label), h("dd", {}, h("span", { class: "figure-value" }, value), about && h("span", { class: "hint" }, about)));
+  const figure = (label, value, about) =>
+    h(
+      "div",
+      { class: "figure" },
+      h("dt", {}, label),
+      h("dd", {}, h("span", { class: "figure-value" }, value), about && h("span", { class: "hint" }, about)),
+    );
   return h(
     "dl",
     { class: "card figures" },
     figure(t("usage.calls"), short(all.calls), all.failed ? tn("usage.failed", all.failed) : ""),
-    figure(t("usage.input"), short(all.input), all.cached ? t("usage.cached", { share: percent(all.cached / Math.max(all.input, 1)) }) : ""),
+    figure(
+      t("usage.input"),
+      short(all.input),
+      all.cached ? t("usage.cached", { share: percent(all.cached / Math.max(all.input, 1)) }) : "",
+    ),
     figure(t("usage.output"), short(all.output)),
     figure(t("usage.cost"), money(all.cost)),
   );
@@ -59,7 +78,10 @@ function totals(rows) {
 
 /** Every day of the span, also those without a call. */
 function daily(rows, days) {
-  const last = rows.map((row) => row.day).sort().at(-1);
+  const last = rows
+    .map((row) => row.day)
+    .sort()
+    .at(-1);
   const end = new Date(`${last.slice(0, 10)}T12:00:00Z`).getTime();
   const columns = Array.from({ length: days }, (_, at) => {
     const key = new Date(end - (days - 1 - at) * 86_400_000).toISOString().slice(0, 10);
@@ -70,7 +92,12 @@ function daily(rows, days) {
   return section(
     t("usage.byDay"),
     t("usage.peak", { day: day(peak.key), tokens: short(peak.value) }),
-    h("figure", { class: "chart" }, columnChart(columns), h("figcaption", { class: "chart-ends hint" }, h("span", {}, day(columns[0].key)), h("span", {}, day(columns.at(-1).key)))),
+    h(
+      "figure",
+      { class: "chart" },
+      columnChart(columns),
+      h("figcaption", { class: "chart-ends hint" }, h("span", {}, day(columns[0].key)), h("span", {}, day(columns.at(-1).key))),
+    ),
   );
 }
 
@@ -78,7 +105,17 @@ function grouped(rows) {
   const place = h("div", {});
   const show = (group) => replace(place, table(rows, group));
   show("person");
-  return section(t("usage.by"), "", segmented({ legend: t("usage.by"), options: GROUPS.map((group) => [group, t(`usage.group.${group}`)]), value: "person", onchange: show }), place);
+  return section(
+    t("usage.by"),
+    "",
+    segmented({
+      legend: t("usage.by"),
+      options: GROUPS.map((group) => [group, t(`usage.group.${group}`)]),
+      value: "person",
+      onchange: show,
+    }),
+    place,
+  );
 }
 
 function table(rows, group) {
@@ -90,7 +127,16 @@ function table(rows, group) {
   return h(
     "table",
     { class: "table" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t(`usage.group.${group}`)), heads.map((head) => h("th", { scope: "col", class: "num" }, t(`usage.${head}`))))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, t(`usage.group.${group}`)),
+        heads.map((head) => h("th", { scope: "col", class: "num" }, t(`usage.${head}`))),
+      ),
+    ),
     h(
       "tbody",
       {},
@@ -98,7 +144,12 @@ function table(rows, group) {
         const share = all ? (line.input + line.output) / all : 0;
         const name = !line.name ? t("usage.noName") : STEMS[group] ? term(STEMS[group], line.name) : line.name;
         const cells = { calls: number(line.calls), input: short(line.input), output: short(line.output), cost: money(line.cost) };
-        return h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, name), h("span", { class: "share", title: percent(share) }, shareBar(share))), heads.map((head) => h("td", { class: "num", "data-head": t(`usage.${head}`) }, cells[head])));
+        return h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, h("bdi", {}, name), h("span", { class: "share", title: percent(share) }, shareBar(share))),
+          heads.map((head) => h("td", { class: "num", "data-head": t(`usage.${head}`) }, cells[head])),
+        );
       }),
     ),
   );

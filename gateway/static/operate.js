@@ -11,7 +11,15 @@ import { h } from "./dom.js";
 import { t } from "./i18n.js";
 import { plainPage } from "./page.js";
 
-const VIEWS = { overview: overviewView, channels: channelsView, people: peopleView, jobs: jobsView, usage: usageView, log: logView, config: configView };
+const VIEWS = {
+  overview: overviewView,
+  channels: channelsView,
+  people: peopleView,
+  jobs: jobsView,
+  usage: usageView,
+  log: logView,
+  config: configView,
+};
 
 export function operatePage(wanted) {
   const name = wanted in VIEWS ? wanted : "overview";
@@ -20,7 +28,15 @@ export function operatePage(wanted) {
   const title = t(`operate.${name}`);
   const find = () => place.querySelector("input[type=search]")?.focus();
   const actions = h("div", { class: "plain-actions" });
-  plainPage({ title, lead: t(`operate.lead.${name}`), current: `operate/${name}`, actions, body: place, wide: true, onFind: name === "people" ? find : undefined });
+  plainPage({
+    title,
+    lead: t(`operate.lead.${name}`),
+    current: `operate/${name}`,
+    actions,
+    body: place,
+    wide: true,
+    onFind: name === "people" ? find : undefined,
+  });
   VIEWS[name](place, { signal: end.signal, actions });
   return { title, destroy: () => end.abort() };
 }

@@ -17,7 +17,13 @@ export function plainPage({ title, lead = "", current, actions = [], body, wide 
   const main = h(
     "main",
     { class: wide ? "plain is-wide" : "plain", tabindex: -1 },
-    h("header", { class: "plain-head" }, sideButton(), h("div", { class: "plain-title" }, h("h1", {}, title), lead && h("p", { class: "lead" }, lead)), h("div", { class: "plain-actions" }, actions)),
+    h(
+      "header",
+      { class: "plain-head" },
+      sideButton(),
+      h("div", { class: "plain-title" }, h("h1", {}, title), lead && h("p", { class: "lead" }, lead)),
+      h("div", { class: "plain-actions" }, actions),
+    ),
     body,
   );
   showInShell({ side, main: h("div", { class: "plain-frame", tabindex: -1 }, main), onFind });
@@ -29,11 +35,20 @@ function groups(links) {
   const names = [...new Set(links.map((link) => link.group ?? ""))];
   return names.map((name) => [
     name && h("h2", { class: "side-group" }, name),
-    links.filter((link) => (link.group ?? "") === name).map((link) => h("a", { class: "side-link", href: link.hash, "aria-current": link.current ? "page" : null }, icon(link.icon), link.label)),
+    links
+      .filter((link) => (link.group ?? "") === name)
+      .map((link) =>
+        h("a", { class: "side-link", href: link.hash, "aria-current": link.current ? "page" : null }, icon(link.icon), link.label),
+      ),
   ]);
 }
 
 /** A section with a heading, a line about it, and its content; without a heading where the page's title says it all. */
 export function section(title, about, ...content) {
-  return h("section", { class: "card" }, title && h("header", { class: "card-head" }, h("h2", {}, title), about && h("p", { class: "hint" }, about)), content);
+  return h(
+    "section",
+    { class: "card" },
+    title && h("header", { class: "card-head" }, h("h2", {}, title), about && h("p", { class: "hint" }, about)),
+    content,
+  );
 }

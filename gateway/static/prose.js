@@ -15,7 +15,9 @@ export class Prose {
 
   /** Shows sanitised HTML in place of what was shown. */
   show(html) {
-    const fresh = [...serverHtml(document.createElement("template"), html).content.childNodes].filter((node) => node.nodeType !== Node.TEXT_NODE || node.data.trim());
+    const fresh = [...serverHtml(document.createElement("template"), html).content.childNodes].filter(
+      (node) => node.nodeType !== Node.TEXT_NODE || node.data.trim(),
+    );
     const keys = fresh.map((node) => node.outerHTML ?? node.data);
     const same = keys.findIndex((key, at) => key !== this.#keys[at]);
     const keep = same < 0 ? keys.length : same;
@@ -45,7 +47,10 @@ function nameCells(table) {
   const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
   if (heads.length < 4) return;
   table.dataset.columns = heads.length > 8 ? "many" : heads.length > 5 ? "more" : "some";
-  for (const row of table.querySelectorAll("tbody tr")) [...row.cells].forEach((cell, at) => { cell.dataset.head = heads[at] ?? ""; });
+  for (const row of table.querySelectorAll("tbody tr"))
+    [...row.cells].forEach((cell, at) => {
+      cell.dataset.head = heads[at] ?? "";
+    });
 }
 
 function codeBlock(pre) {
@@ -54,7 +59,17 @@ function codeBlock(pre) {
   pre.tabIndex = 0; // it scrolls sideways, so the keyboard must reach it
   pre.setAttribute("aria-label", language ? t("code.labelled", { language }) : t("code.label"));
   pre.setAttribute("role", "group");
-  return h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", { class: "code-lang", lang: "en" }, language), copyButton(() => code.textContent, t("action.copyCode"))), pre);
+  return h(
+    "div",
+    { class: "code-block" },
+    h(
+      "div",
+      { class: "code-head" },
+      h("span", { class: "code-lang", lang: "en" }, language),
+      copyButton(() => code.textContent, t("action.copyCode")),
+    ),
+    pre,
+  );
 }
 
 /** Where text goes on after the last snapshot: inside its last block, as a reader expects. */

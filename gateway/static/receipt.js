@@ -19,7 +19,12 @@ export class ReceiptDrawer {
     this.element = h(
       "aside",
       { class: "drawer", "aria-label": t("receipt.title") },
-      h("header", { class: "drawer-head" }, h("h2", {}, icon("receipt"), t("receipt.title")), iconButton("close", t("action.close"), onClose, { dataset: { firstFocus: "1" } })),
+      h(
+        "header",
+        { class: "drawer-head" },
+        h("h2", {}, icon("receipt"), t("receipt.title")),
+        iconButton("close", t("action.close"), onClose, { dataset: { firstFocus: "1" } }),
+      ),
       this.body,
     );
     this.show("");
@@ -49,7 +54,13 @@ export class ReceiptDrawer {
 }
 
 function receiptView(receipt) {
-  return [summary(receipt), tokens(receipt), memory(receipt.memories ?? {}), trimmed(receipt.trimmed_messages), tools(receipt.tools ?? [])].filter(Boolean);
+  return [
+    summary(receipt),
+    tokens(receipt),
+    memory(receipt.memories ?? {}),
+    trimmed(receipt.trimmed_messages),
+    tools(receipt.tools ?? []),
+  ].filter(Boolean);
 }
 
 function block(title, ...content) {
@@ -94,15 +105,32 @@ function tokens(receipt) {
   const cached = receipt.cached_tokens;
   return block(
     t("receipt.tokens"),
-    h("dl", { class: "facts" }, fact(t("receipt.input"), number(input)), fact(t("receipt.output"), number(receipt.output_tokens ?? 0)), cached !== null && cached !== undefined && fact(t("receipt.cached"), `${number(cached)} · ${percent(input ? cached / input : 0)}`)),
-    parts.length > 0 && [stackedBar(parts.map((part) => ({ label: term("section", part.name), value: part.tokens })), sum), h("ul", { class: "token-list" }, rows)],
+    h(
+      "dl",
+      { class: "facts" },
+      fact(t("receipt.input"), number(input)),
+      fact(t("receipt.output"), number(receipt.output_tokens ?? 0)),
+      cached !== null && cached !== undefined && fact(t("receipt.cached"), `${number(cached)} · ${percent(input ? cached / input : 0)}`),
+    ),
+    parts.length > 0 && [
+      stackedBar(
+        parts.map((part) => ({ label: term("section", part.name), value: part.tokens })),
+        sum,
+      ),
+      h("ul", { class: "token-list" }, rows),
+    ],
     receipt.estimated && h("p", { class: "hint" }, t("receipt.estimated")),
   );
 }
 
 function memory({ used = [], reason = "" }) {
-  if (!used.length) return block(t("receipt.memory"), h("p", { class: "receipt-plain" }, reason ? term("reason", reason) : t("receipt.memoryNone")));
-  return block(t("receipt.memory"), h("p", { class: "hint" }, tn("receipt.memoryUsed", used.length)), h("ul", { class: "memory-list" }, used.map(memoryRow)));
+  if (!used.length)
+    return block(t("receipt.memory"), h("p", { class: "receipt-plain" }, reason ? term("reason", reason) : t("receipt.memoryNone")));
+  return block(
+    t("receipt.memory"),
+    h("p", { class: "hint" }, tn("receipt.memoryUsed", used.length)),
+    h("ul", { class: "memory-list" }, used.map(memoryRow)),
+  );
 }
 
 /** One remembered thing; rows may be plain texts or objects with a text, a kind and a reason. */
@@ -114,13 +142,23 @@ function memoryRow(row) {
 }
 
 function trimmed(count) {
-  return block(t("receipt.trimmed"), h("p", { class: "receipt-plain" }, count ? tn("receipt.trimmedSome", count) : t("receipt.trimmedNone")));
+  return block(
+    t("receipt.trimmed"),
+    h("p", { class: "receipt-plain" }, count ? tn("receipt.trimmedSome", count) : t("receipt.trimmedNone")),
+  );
 }
 
 function tools(list) {
   if (!list.length) return null;
   const rows = list.map((tool) =>
-    h("li", { class: "tool", dataset: { state: tool.ok ? "done" : "failed" } }, icon(tool.ok ? "check" : "warn"), h("span", {}, term("tool", tool.name)), h("span", { class: "dim" }, tool.ok ? "" : t("toolState.failed")), h("span", { class: "num dim" }, duration(tool.ms))),
+    h(
+      "li",
+      { class: "tool", dataset: { state: tool.ok ? "done" : "failed" } },
+      icon(tool.ok ? "check" : "warn"),
+      h("span", {}, term("tool", tool.name)),
+      h("span", { class: "dim" }, tool.ok ? "" : t("toolState.failed")),
+      h("span", { class: "num dim" }, duration(tool.ms)),
+    ),
   );
   return block(t("receipt.tools"), h("ul", { class: "tools" }, rows));
 }

@@ -19,7 +19,13 @@ export function keepFresh(place, { path, show, signal, everyMs = 15_000 }) {
       replace(place, show(answer));
     } catch (error) {
       if (error.name === "AbortError" || signal.aborted || filled) return;
-      replace(place, errorState(error, () => { replace(place, skeleton(5)); ask(); }));
+      replace(
+        place,
+        errorState(error, () => {
+          replace(place, skeleton(5));
+          ask();
+        }),
+      );
     }
   }
 
@@ -35,5 +41,9 @@ export function keepFresh(place, { path, show, signal, everyMs = 15_000 }) {
 
 /** Somebody has the focus inside, or a menu or dialog is open: replacing now would pull the ground away. */
 function isBusy(place) {
-  return place.contains(document.activeElement) && document.activeElement !== document.body && document.querySelector("dialog[open], [popover]:popover-open") !== null;
+  return (
+    place.contains(document.activeElement) &&
+    document.activeElement !== document.body &&
+    document.querySelector("dialog[open], [popover]:popover-open") !== null
+  );
 }

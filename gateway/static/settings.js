@@ -22,10 +22,27 @@ export function settingsPage({ again }) {
     "div",
     { class: "cards" },
     section(t("settings.you"), "", profileForm(again)),
-    section(t("settings.look"), t("settings.lookAbout"), segmented({ legend: t("theme.label"), options: THEMES.map((choice) => [choice, t(`theme.${choice}`)]), value: theme(), onchange: setTheme })),
+    section(
+      t("settings.look"),
+      t("settings.lookAbout"),
+      segmented({
+        legend: t("theme.label"),
+        options: THEMES.map((choice) => [choice, t(`theme.${choice}`)]),
+        value: theme(),
+        onchange: setTheme,
+      }),
+    ),
     section(t("settings.password"), person().has_password ? t("settings.passwordAbout") : t("settings.passwordNone"), passwordForm(again)),
     section(t("settings.tokens"), t("settings.tokensAbout"), tokens),
-    section(t("account.signOut"), t("settings.signOutAbout"), h("div", { class: "row-end" }, h("button", { type: "button", class: "button", onclick: signOut }, icon("exit"), t("account.signOut")))),
+    section(
+      t("account.signOut"),
+      t("settings.signOutAbout"),
+      h(
+        "div",
+        { class: "row-end" },
+        h("button", { type: "button", class: "button", onclick: signOut }, icon("exit"), t("account.signOut")),
+      ),
+    ),
   );
   plainPage({ title: t("nav.settings"), current: "settings", body });
   showTokens(tokens, end.signal);
@@ -64,9 +81,16 @@ function profileForm(again) {
   const zones = [...new Set([me.timezone || here, here, "UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])])];
   const name = h("input", { class: "input", value: me.name, maxlength: 80, required: true, autocomplete: "name" });
   const language = select([["", t("settings.languageAuto")], ...Object.entries(LANGUAGE_NAMES)], me.language ?? "");
-  const timezone = select(zones.map((zone) => [zone, zone === here ? t("settings.zoneHere", { zone }) : zone.replaceAll("_", " ")]), me.timezone || here);
+  const timezone = select(
+    zones.map((zone) => [zone, zone === here ? t("settings.zoneHere", { zone }) : zone.replaceAll("_", " ")]),
+    me.timezone || here,
+  );
   return saveForm({
-    fields: { name: field({ label: t("settings.name"), control: name }), language: field({ label: t("settings.language"), control: language }), timezone: field({ label: t("settings.timezone"), control: timezone, hint: t("settings.timezoneHint") }) },
+    fields: {
+      name: field({ label: t("settings.name"), control: name }),
+      language: field({ label: t("settings.language"), control: language }),
+      timezone: field({ label: t("settings.timezone"), control: timezone, hint: t("settings.timezoneHint") }),
+    },
     action: t("action.save"),
     saved: t("settings.saved"),
     save: async () => {
@@ -80,7 +104,10 @@ function passwordForm(again) {
   const had = person().has_password;
   const current = h("input", { class: "input", type: "password", autocomplete: "current-password", required: had });
   const fresh = h("input", { class: "input", type: "password", autocomplete: "new-password", required: true, minlength: 8 });
-  const fields = { ...(had && { current_password: field({ label: t("settings.currentPassword"), control: current }) }), password: field({ label: t("settings.newPassword"), control: fresh, hint: t("settings.newPasswordHint") }) };
+  const fields = {
+    ...(had && { current_password: field({ label: t("settings.currentPassword"), control: current }) }),
+    password: field({ label: t("settings.newPassword"), control: fresh, hint: t("settings.newPasswordHint") }),
+  };
   return saveForm({
     fields,
     action: had ? t("settings.changePassword") : t("settings.setPassword"),
@@ -101,7 +128,14 @@ function showTokens(place, signal) {
       signal,
       lines: 3,
       load: () => request("GET", "/api/tokens", undefined, { signal }),
-      show: (answer) => [tokenList(answer.tokens ?? answer, reload), h("div", { class: "row-end" }, h("button", { type: "button", class: "button", onclick: () => makeToken(reload) }, icon("plus"), t("tokens.new")))],
+      show: (answer) => [
+        tokenList(answer.tokens ?? answer, reload),
+        h(
+          "div",
+          { class: "row-end" },
+          h("button", { type: "button", class: "button", onclick: () => makeToken(reload) }, icon("plus"), t("tokens.new")),
+        ),
+      ],
     });
   reload();
 }
@@ -116,7 +150,19 @@ function tokenList(tokens, reload) {
         "li",
         { class: "row" },
         icon("key"),
-        h("div", { class: "row-main" }, h("bdi", { class: "row-title" }, token.name), h("p", { class: "hint" }, t("tokens.made"), " ", ago(token.created_at), token.used_at && [" · ", t("tokens.used"), " ", ago(token.used_at)])),
+        h(
+          "div",
+          { class: "row-main" },
+          h("bdi", { class: "row-title" }, token.name),
+          h(
+            "p",
+            { class: "hint" },
+            t("tokens.made"),
+            " ",
+            ago(token.created_at),
+            token.used_at && [" · ", t("tokens.used"), " ", ago(token.used_at)],
+          ),
+        ),
         iconButton("trash", t("tokens.delete", { name: token.name }), () => removeToken(token, reload)),
       ),
     ),
@@ -124,12 +170,21 @@ function tokenList(tokens, reload) {
 }
 
 async function makeToken(reload) {
-  const made = await askText({ title: t("tokens.new"), label: t("tokens.nameLabel"), action: t("tokens.make"), maxlength: 80, submit: (name) => request("POST", "/api/tokens", { name }) });
+  const made = await askText({
+    title: t("tokens.new"),
+    label: t("tokens.nameLabel"),
+    action: t("tokens.make"),
+    maxlength: 80,
+    submit: (name) => request("POST", "/api/tokens", { name }),
+  });
   if (!made) return;
   reload();
   await openDialog({
     title: t("tokens.once"),
-    content: [h("p", { class: "dialog-text" }, t("tokens.onceText")), h("div", { class: "secret" }, h("code", {}, made.token), copyButton(made.token))],
+    content: [
+      h("p", { class: "dialog-text" }, t("tokens.onceText")),
+      h("div", { class: "secret" }, h("code", {}, made.token), copyButton(made.token)),
+    ],
     cancel: t("action.done"),
   });
 }

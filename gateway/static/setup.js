@@ -12,13 +12,31 @@ import { toast } from "./toast.js";
 
 const SECRET_NAME = "YUMEGATE_MODEL_KEY";
 const TEST_TIMEOUT_MS = 75_000; // the server gives a slow model a minute
-const WAYS = [["endpoint", "link"], ["local", "screen"], ["demo", "spark"]];
+const WAYS = [
+  ["endpoint", "link"],
+  ["local", "screen"],
+  ["demo", "spark"],
+];
 
 export function setupPage() {
   const end = new AbortController();
   const place = h("div", { class: "setup-step" });
-  const open = (way) => replace(place, { endpoint: () => endpointStep({}), local: () => localStep(end.signal, (found) => replace(place, endpointStep(found))), demo: demoStep }[way]());
-  const body = h("div", { class: "cards setup" }, nowCard(), h("section", { class: "card" }, h("header", { class: "card-head" }, h("h2", {}, t("setup.question"))), wayChoice(open)), place);
+  const open = (way) =>
+    replace(
+      place,
+      {
+        endpoint: () => endpointStep({}),
+        local: () => localStep(end.signal, (found) => replace(place, endpointStep(found))),
+        demo: demoStep,
+      }[way](),
+    );
+  const body = h(
+    "div",
+    { class: "cards setup" },
+    nowCard(),
+    h("section", { class: "card" }, h("header", { class: "card-head" }, h("h2", {}, t("setup.question"))), wayChoice(open)),
+    place,
+  );
   plainPage({ title: t("nav.setup"), lead: t("setup.lead"), current: "setup", body });
   return { title: t("nav.setup"), destroy: () => end.abort() };
 }
@@ -26,7 +44,12 @@ export function setupPage() {
 function nowCard() {
   const { model } = session.me;
   const words = !model ? t("model.none") : model.demo ? t("setup.nowDemo") : t("setup.nowReal");
-  return h("section", { class: "card now-card" }, icon(model && !model.demo ? "check" : "spark"), h("div", {}, h("p", { class: "row-title" }, h("bdi", { lang: "en" }, model?.name ?? "–")), h("p", { class: "hint" }, words)));
+  return h(
+    "section",
+    { class: "card now-card" },
+    icon(model && !model.demo ? "check" : "spark"),
+    h("div", {}, h("p", { class: "row-title" }, h("bdi", { lang: "en" }, model?.name ?? "–")), h("p", { class: "hint" }, words)),
+  );
 }
 
 function wayChoice(open) {
@@ -40,14 +63,24 @@ function wayChoice(open) {
         { class: "way" },
         h("input", { type: "radio", name: "way", value: way, onchange: () => open(way) }),
         icon(iconName),
-        h("span", { class: "way-text" }, h("span", { class: "way-title" }, t(`setup.way.${way}`)), h("span", { class: "hint" }, t(`setup.wayAbout.${way}`))),
+        h(
+          "span",
+          { class: "way-text" },
+          h("span", { class: "way-title" }, t(`setup.way.${way}`)),
+          h("span", { class: "hint" }, t(`setup.wayAbout.${way}`)),
+        ),
       ),
     ),
   );
 }
 
 function demoStep() {
-  return h("section", { class: "card" }, h("header", { class: "card-head" }, h("h2", {}, t("setup.demoTitle")), h("p", { class: "hint" }, t("setup.demoText"))), linesBlock(`"model": ${JSON.stringify({ provider: "demo" }, null, 2)}`));
+  return h(
+    "section",
+    { class: "card" },
+    h("header", { class: "card-head" }, h("h2", {}, t("setup.demoTitle")), h("p", { class: "hint" }, t("setup.demoText"))),
+    linesBlock(`"model": ${JSON.stringify({ provider: "demo" }, null, 2)}`),
+  );
 }
 
 function localStep(signal, choose) {
@@ -56,7 +89,10 @@ function localStep(signal, choose) {
     signal,
     lines: 3,
     load: () => request("GET", "/api/operator/model/local", undefined, { signal }),
-    show: ({ servers }) => (servers.length ? servers.map((server) => localServer(server, choose)) : emptyState("search", t("setup.localNone"), t("setup.localNoneText"))),
+    show: ({ servers }) =>
+      servers.length
+        ? servers.map((server) => localServer(server, choose))
+        : emptyState("search", t("setup.localNone"), t("setup.localNoneText")),
   });
   return h("section", { class: "card" }, h("header", { class: "card-head" }, h("h2", {}, t("setup.localTitle"))), place);
 }
@@ -67,14 +103,30 @@ function localServer({ base_url: address, models }, choose) {
     { class: "local-server" },
     h("p", { class: "row-title" }, h("code", {}, address)),
     h("p", { class: "hint" }, tn("setup.localModels", models.length)),
-    h("ul", { class: "model-choices" }, models.map((name) => h("li", {}, h("button", { type: "button", class: "button small", lang: "en", onclick: () => choose({ address, name }) }, name)))),
+    h(
+      "ul",
+      { class: "model-choices" },
+      models.map((name) =>
+        h("li", {}, h("button", { type: "button", class: "button small", lang: "en", onclick: () => choose({ address, name }) }, name)),
+      ),
+    ),
   );
 }
 
 /** Address, key and model; a test; then the lines to write down. */
 function endpointStep({ address = "", name = "" }) {
   const inputs = {
-    base_url: h("input", { class: "input", type: "url", required: true, placeholder: "https://api.example.com/v1", value: address, inputmode: "url", autocomplete: "off", spellcheck: "false", lang: "en" }),
+    base_url: h("input", {
+      class: "input",
+      type: "url",
+      required: true,
+      placeholder: "https://api.example.com/v1",
+      value: address,
+      inputmode: "url",
+      autocomplete: "off",
+      spellcheck: "false",
+      lang: "en",
+    }),
     api_key: h("input", { class: "input", type: "password", autocomplete: "off", spellcheck: "false", lang: "en" }),
     name: h("input", { class: "input", required: true, value: name, autocomplete: "off", spellcheck: "false", lang: "en" }),
   };
@@ -112,7 +164,12 @@ function endpointStep({ address = "", name = "" }) {
 }
 
 function testOutcome({ ok, answer, error }) {
-  return h("div", { class: ok ? "outcome" : "outcome tone-warn" }, pill(ok ? t("setup.testGood") : t("setup.testBad"), ok ? "good" : "warn"), h("blockquote", {}, ok ? answer : error));
+  return h(
+    "div",
+    { class: ok ? "outcome" : "outcome tone-warn" },
+    pill(ok ? t("setup.testGood") : t("setup.testBad"), ok ? "good" : "warn"),
+    h("blockquote", {}, ok ? answer : error),
+  );
 }
 
 function configLines({ base_url, api_key, name }) {
@@ -142,7 +199,15 @@ function writeButton(values, shown, after) {
     try {
       const answer = await request("POST", "/api/operator/model/write", values);
       replace(shown, linesBlock([answer.lines].flat().join("\n")));
-      replace(after, h("p", { class: "outcome" }, pill(t("setup.written"), "good"), h("span", {}, t("setup.writtenText", { name: answer.secret_name, path: answer.path }))));
+      replace(
+        after,
+        h(
+          "p",
+          { class: "outcome" },
+          pill(t("setup.written"), "good"),
+          h("span", {}, t("setup.writtenText", { name: answer.secret_name, path: answer.path })),
+        ),
+      );
     } catch (error) {
       button.disabled = false;
       toast(explain(error), { tone: "warn" });
@@ -152,5 +217,10 @@ function writeButton(values, shown, after) {
 }
 
 function linesBlock(lines) {
-  return h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", { class: "code-lang" }, "config.json"), copyButton(lines, t("action.copy"))), h("pre", { tabindex: 0, role: "group", "aria-label": "config.json" }, h("code", {}, lines)));
+  return h(
+    "div",
+    { class: "code-block" },
+    h("div", { class: "code-head" }, h("span", { class: "code-lang" }, "config.json"), copyButton(lines, t("action.copy"))),
+    h("pre", { tabindex: 0, role: "group", "aria-label": "config.json" }, h("code", {}, lines)),
+  );
 }

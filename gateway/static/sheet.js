@@ -47,7 +47,9 @@ export function makeSheet({ panel, rest, narrow, open = false, onChange = () => 
     show,
     hide,
     toggle: () => (open ? hide() : show()),
-    get open() { return open; },
+    get open() {
+      return open;
+    },
     destroy() {
       narrow.removeEventListener("change", apply);
       release();

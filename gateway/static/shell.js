@@ -24,12 +24,21 @@ let forgetBanner = () => {};
 /** Puts a page into the frame. `side` is what stands between the name and the account; `onFind` answers Ctrl/Cmd+K. */
 export function showInShell({ side, main, onFind }) {
   sheet?.destroy();
-  find = onFind ?? (() => { location.hash = "#/chat"; });
+  find =
+    onFind ??
+    (() => {
+      location.hash = "#/chat";
+    });
   const stage = h("div", { class: "stage" }, offlineBanner(), main);
   const head = h(
     "header",
     { class: "side", onclick: (event) => event.target.closest("a") && hideSide() },
-    h("div", { class: "side-head" }, h("a", { class: "brand", href: "#/chat" }, mark(), h("span", {}, "Yumegate")), iconButton("close", t("action.close"), () => sheet.hide(), { class: "icon-button side-close" })),
+    h(
+      "div",
+      { class: "side-head" },
+      h("a", { class: "brand", href: "#/chat" }, mark(), h("span", {}, "Yumegate")),
+      iconButton("close", t("action.close"), () => sheet.hide(), { class: "icon-button side-close" }),
+    ),
     side,
     accountFoot(),
   );
@@ -62,21 +71,40 @@ export function showSide() {
 function accountFoot() {
   const who = person();
   if (!who) {
-    return h("div", { class: "side-foot" }, h("p", { class: "side-who" }, icon("person"), h("span", {}, t("account.signedOut"))), themeButton(), h("a", { class: "button primary small", href: "#/signin" }, t("signin.action")));
+    return h(
+      "div",
+      { class: "side-foot" },
+      h("p", { class: "side-who" }, icon("person"), h("span", {}, t("account.signedOut"))),
+      themeButton(),
+      h("a", { class: "button primary small", href: "#/signin" }, t("signin.action")),
+    );
   }
   const button = h(
     "button",
-    { type: "button", class: "account", "aria-haspopup": "menu", "aria-expanded": "false", onclick: () => openMenu(button, accountItems()) },
+    {
+      type: "button",
+      class: "account",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+      onclick: () => openMenu(button, accountItems()),
+    },
     h("span", { class: "sr-only" }, t("account.label")),
     h("span", { class: "account-face", "aria-hidden": "true" }, [...who.name][0] ?? "·"),
-    h("span", { class: "account-text" }, h("bdi", { class: "account-name" }, who.name), h("span", { class: "account-role" }, term("role", who.role))),
+    h(
+      "span",
+      { class: "account-text" },
+      h("bdi", { class: "account-name" }, who.name),
+      h("span", { class: "account-role" }, term("role", who.role)),
+    ),
     icon("more"),
   );
   return h("div", { class: "side-foot" }, button);
 }
 
 function accountItems() {
-  const go = (hash) => () => { location.hash = hash; };
+  const go = (hash) => () => {
+    location.hash = hash;
+  };
   return [
     { label: t("nav.settings"), icon: "gear", action: go("#/settings") },
     isOperator() && { label: t("nav.operate"), icon: "desk", action: go("#/operate/overview") },
@@ -89,7 +117,12 @@ function accountItems() {
 }
 
 function themeItems() {
-  return THEMES.map((choice) => ({ label: t(`theme.${choice}`), icon: THEME_ICONS[choice], checked: theme() === choice, action: () => setTheme(choice) }));
+  return THEMES.map((choice) => ({
+    label: t(`theme.${choice}`),
+    icon: THEME_ICONS[choice],
+    checked: theme() === choice,
+    action: () => setTheme(choice),
+  }));
 }
 
 /** A button for the theme alone, where there is no account menu. */

@@ -11,7 +11,14 @@ import { explain } from "./states.js";
 
 /** `error` is "link" after a dead one-time link; `again` shows the page anew; `next` is where to go afterwards. */
 export function signinPage({ error = "", again, next = "" }) {
-  const name = h("input", { class: "input", name: "username", autocomplete: "username", autocapitalize: "none", required: true, autofocus: true });
+  const name = h("input", {
+    class: "input",
+    name: "username",
+    autocomplete: "username",
+    autocapitalize: "none",
+    required: true,
+    autofocus: true,
+  });
   const password = h("input", { class: "input", name: "password", type: "password", autocomplete: "current-password", required: true });
   const problem = h("p", { class: "problem", role: "alert", hidden: error !== "link" }, error === "link" ? t("signin.linkDead") : "");
   const button = h("button", { type: "submit", class: "button primary wide" }, t("signin.action"));
@@ -60,5 +67,9 @@ function languageChoice(again) {
     await loadTexts(event.target.value);
     again();
   };
-  return h("select", { class: "input quiet-select", "aria-label": t("settings.language"), onchange: choose }, Object.entries(LANGUAGE_NAMES).map(([tag, label]) => h("option", { value: tag, lang: tag, selected: tag === lang() }, label)));
+  return h(
+    "select",
+    { class: "input quiet-select", "aria-label": t("settings.language"), onchange: choose },
+    Object.entries(LANGUAGE_NAMES).map(([tag, label]) => h("option", { value: tag, lang: tag, selected: tag === lang() }, label)),
+  );
 }

@@ -12,7 +12,13 @@ export class Speaker {
   #inCode = false;
 
   constructor() {
-    this.element = h("div", { class: "sr-only", role: "log", "aria-live": "polite", "aria-relevant": "additions", "aria-label": t("chat.spoken") });
+    this.element = h("div", {
+      class: "sr-only",
+      role: "log",
+      "aria-live": "polite",
+      "aria-relevant": "additions",
+      "aria-label": t("chat.spoken"),
+    });
   }
 
   /** More words of the answer. */

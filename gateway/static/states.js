@@ -15,7 +15,14 @@ export function explain(error) {
 
 /** Says what will appear here and how to make it appear. */
 export function emptyState(iconName, title, text, ...more) {
-  return h("div", { class: "state" }, h("div", { class: "state-icon" }, icon(iconName)), h("p", { class: "state-title" }, title), text && h("p", { class: "state-text" }, text), more);
+  return h(
+    "div",
+    { class: "state" },
+    h("div", { class: "state-icon" }, icon(iconName)),
+    h("p", { class: "state-title" }, title),
+    text && h("p", { class: "state-text" }, text),
+    more,
+  );
 }
 
 /** What happened, what to do, and a way to try again. */
@@ -32,7 +39,12 @@ export function errorState(error, retry) {
 
 /** Grey lines where text will be; they show only after 300 ms (in the stylesheet), so that quick answers never flash. */
 export function skeleton(lines = 4) {
-  return h("div", { class: "skeleton", role: "status" }, h("span", { class: "sr-only" }, t("state.loading")), Array.from({ length: lines }, () => h("span", { class: "skeleton-line", "aria-hidden": "true" })));
+  return h(
+    "div",
+    { class: "skeleton", role: "status" },
+    h("span", { class: "sr-only" }, t("state.loading")),
+    Array.from({ length: lines }, () => h("span", { class: "skeleton-line", "aria-hidden": "true" })),
+  );
 }
 
 /**

@@ -19,8 +19,8 @@ export class ChatStream {
   #wake = () => {};
 
   /**
-   * `onEvent({event, data})` gets each event in order; `onOpen()` each opening, before any event; `onDown(error)` each loss; `onEnd(error)` when it makes no sense to go on:
-   * signed out, or the chat is gone. `isBusy()` says whether a turn runs.
+   * `onEvent({event, data})` gets each event in order; `onOpen()` each opening, before any event; `onDown(error)` each loss; `onEnd(error)` when it makes
+   * no sense to go on: signed out, or the chat is gone. `isBusy()` says whether a turn runs.
    */
   constructor({ path, onEvent, onOpen, onDown, onEnd, isBusy }) {
     Object.assign(this, { path, onEvent, onOpen, onDown, onEnd, isBusy });

@@ -42,7 +42,9 @@ export class Talk {
   }
 
   lastAnswer() {
-    return [...this.#views.values()].map((view) => view.message).findLast((message) => message.role === "assistant" && message.turn_id) ?? null;
+    return (
+      [...this.#views.values()].map((view) => view.message).findLast((message) => message.role === "assistant" && message.turn_id) ?? null
+    );
   }
 
   get quiet() {
@@ -116,7 +118,11 @@ export class Talk {
     this.#pending.get(entry.client_id)?.remove();
     const words = h("div", { class: "bubble as-typed", lang: guessLang(entry.text) }, entry.text);
     const state = h("div", { class: "pending-state", role: "status" });
-    const element = h("li", { class: "message is-user is-pending", dataset: { client: entry.client_id } }, h("article", { "aria-label": t("chat.by.user") }, entry.text && words, files(entry.attachments ?? []), state));
+    const element = h(
+      "li",
+      { class: "message is-user is-pending", dataset: { client: entry.client_id } },
+      h("article", { "aria-label": t("chat.by.user") }, entry.text && words, files(entry.attachments ?? []), state),
+    );
     this.#pending.set(entry.client_id, element);
     this.list.append(element);
     this.follow.jump();
@@ -127,7 +133,13 @@ export class Talk {
     const element = this.#pending.get(clientId);
     if (!element) return;
     element.classList.add("is-unsent");
-    element.querySelector(".pending-state").replaceChildren(note("warn", text, actions.map(([label, run]) => h("button", { type: "button", class: "text-button", onclick: run }, label))));
+    element.querySelector(".pending-state").replaceChildren(
+      note(
+        "warn",
+        text,
+        actions.map(([label, run]) => h("button", { type: "button", class: "text-button", onclick: run }, label)),
+      ),
+    );
     this.follow.grown();
   }
 
@@ -192,7 +204,9 @@ export class Talk {
   /** Marks the reply whose receipt is shown. */
   focusReply(turnId) {
     for (const element of this.list.querySelectorAll(".in-focus")) element.classList.remove("in-focus");
-    if (turnId) for (const element of this.list.querySelectorAll(`.is-assistant[data-turn="${CSS.escape(turnId)}"]`)) element.classList.add("in-focus");
+    if (turnId)
+      for (const element of this.list.querySelectorAll(`.is-assistant[data-turn="${CSS.escape(turnId)}"]`))
+        element.classList.add("in-focus");
   }
 
   /** Replaces a message's words by a field to edit them; `resend(text)` is called with the new words. */
@@ -205,7 +219,19 @@ export class Talk {
       view.element.hidden = false;
       view.element.querySelector("button")?.focus();
     };
-    const box = h("li", { class: "message is-user is-edited" }, editor({ message, cancel: close, submit: (text) => { close(); resend(text); } }), iconButton("close", t("action.cancel"), close, { class: "icon-button edit-close" }));
+    const box = h(
+      "li",
+      { class: "message is-user is-edited" },
+      editor({
+        message,
+        cancel: close,
+        submit: (text) => {
+          close();
+          resend(text);
+        },
+      }),
+      iconButton("close", t("action.cancel"), close, { class: "icon-button edit-close" }),
+    );
     view.element.after(box);
     box.querySelector("textarea").focus();
   }
@@ -242,7 +268,8 @@ export class Talk {
 
   /** What belongs to a turn goes behind the rest of it; a new question before those on their way; anything else to the end. */
   #add(element, message) {
-    const sameTurn = message.turn_id && message.role !== "user" ? this.list.querySelectorAll(`[data-turn="${CSS.escape(message.turn_id)}"]`) : [];
+    const sameTurn =
+      message.turn_id && message.role !== "user" ? this.list.querySelectorAll(`[data-turn="${CSS.escape(message.turn_id)}"]`) : [];
     const pending = this.list.querySelector(":scope > .is-pending");
     if (sameTurn.length) sameTurn[sameTurn.length - 1].after(element);
     else if (pending && message.role === "user") pending.before(element);

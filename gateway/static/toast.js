@@ -13,7 +13,19 @@ export function toast(text, { action, tone = "calm" } = {}) {
     "div",
     { class: `toast tone-${tone}` },
     h("span", { class: "toast-text" }, text),
-    action && h("button", { type: "button", class: "text-button", onclick: () => { line.remove(); action.run(); } }, action.label),
+    action &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "text-button",
+          onclick: () => {
+            line.remove();
+            action.run();
+          },
+        },
+        action.label,
+      ),
     iconButton("close", t("action.close"), () => line.remove()),
   );
   region.append(line);

@@ -4,7 +4,14 @@ import { h } from "./dom.js";
 import { lang, t } from "./i18n.js";
 import { session } from "./session.js";
 
-const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["week", 604_800], ["day", 86_400], ["hour", 3_600], ["minute", 60]];
+const UNITS = [
+  ["year", 31_536_000],
+  ["month", 2_592_000],
+  ["week", 604_800],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
 
 /** The reader's time zone: the account's, else the browser's. */
 export function zone() {

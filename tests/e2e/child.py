@@ -26,7 +26,7 @@ from agent.llm.port import ModelRequest
 from agent.llm.scripted import ScriptedModel
 from gateway import cli
 from gateway.access import Rules
-from gateway.app import Choices, make_model, open_database, utc_now
+from gateway.app import Choices, make_model, utc_now
 from gateway.channel_set import Plan
 from gateway.config import Config, ModelAccount
 from gateway.config_load import load
@@ -106,7 +106,7 @@ def _changes(connection: sa.Connection) -> int:
 
 
 def echo(request: ModelRequest) -> str:
-    asked = request.messages[-1].text
+    asked = request.messages[-1].text.rpartition("[end of notes]\n\n")[2]
     return f"re: {asked}" if request.purpose == "reply" else "A title"
 
 
@@ -122,8 +122,6 @@ async def serve(options: Options) -> None:
     databases: list[MortalDatabase] = []
 
     def database(config: Config) -> Database:
-        opened = open_database(config)
-        assert opened.is_sqlite
         databases.append(MortalDatabase(sqlite_url(config.data_dir / "yumegate.db"), options))
         return databases[-1]
 
@@ -169,7 +167,6 @@ def _tell_facts(folder: Path) -> None:
 def main(text: str) -> None:
     given = json.loads(text)
     options = Options(**given | {name: tuple(given.get(name, ())) for name in ("abilities", "command")})
-    os.setsid()
     log = os.open(Path(options.folder) / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     os.dup2(log, 1)
     os.dup2(log, 2)

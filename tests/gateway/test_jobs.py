@@ -335,6 +335,23 @@ async def test_priority_comes_before_turns_and_starves_none_of_its_own_rank(desk
     assert await order_of(desk, sleep, 6) == ["owner0", "owner1", "owner2", "a0", "b0", "a1"]
 
 
+@pytest.mark.rule("WD-99")
+async def test_one_who_always_goes_first_does_not_upset_the_turns_of_those_behind(desk: Desk, sleep: Sleeper) -> None:
+    seen: list[str] = []
+
+    async def handler(job: Job, context: JobContext) -> JobResult:
+        seen.append(job.key)
+        owner = Job(kind="note", key="owner", scope="root", priority=1)
+        return JobResult(commit=None if job.key == "owner" else lambda c: void(enqueue(c, owner, again=True, now=desk.clock())))
+
+    for key in ("busy0", "busy1", "busy2", "c0"):
+        await desk.enqueue(key=key, scope=key[:-1])
+    await desk.enqueue(key="owner", scope="root", priority=1)
+    async with running(desk, sleep, {"note": handler}, concurrency=1):
+        await desk.becomes("done", key="busy2")
+    assert seen[:7] == ["owner", "busy0", "owner", "c0", "owner", "busy1", "owner"]
+
+
 @pytest.mark.rule("WD-64", "RS-190")
 async def test_jobs_of_one_kind_and_scope_run_one_at_a_time_and_others_beside_them(desk: Desk, sleep: Sleeper) -> None:
     gate = Gate()

@@ -184,6 +184,13 @@ def test_a_shifted_start_never_passes_midnight(at: tuple[int, int], shift_s: int
     assert run.at.astimezone(santiago).replace(tzinfo=None).isoformat() == f"{day}T{wall}"
 
 
+@pytest.mark.rule("WD-57", "WD-58")
+def test_a_run_that_a_clock_change_pushed_past_midnight_is_still_to_come_after_it() -> None:
+    nuuk, spec = ZoneInfo("America/Nuuk"), Daily(at=time(23, 55), shift=timedelta(seconds=240))
+    run = next_run(spec, utc("2026-03-29T01:00"), nuuk)  # 00:00 on the 29th
+    assert (run.local_date, run.at) == (date(2026, 3, 28), utc("2026-03-29T01:04"))
+
+
 @pytest.mark.rule("RS-158", "WD-53")
 @pytest.mark.parametrize(
     ("instant", "hour", "owner"),

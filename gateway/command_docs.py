@@ -1,0 +1,79 @@
+"""docs/commands.md, made from the table of commands and the console's own help. `python -m gateway.command_docs` writes it; a test compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from typer.core import TyperArgument, TyperGroup
+
+from gateway.cli import app
+from gateway.commands import TABLE
+from gateway.language import LANGUAGES, say
+
+PAGE = "docs/commands.md"
+
+_INTRO = """# Commands
+
+Made from the code by `python -m gateway.command_docs`; edit the table in `gateway/commands.py` or the texts there.
+
+## In a chat
+
+They work in every channel and are answered at once, also while an answer is being written. `/` is the prefix unless `command_prefixes` says
+otherwise. Each role includes the ones before it: guest, user, admin, owner. A near miss gets a suggestion and is never run or sent to the model.
+Commands and their answers are not part of the talk.
+
+| command | who | does | 日本語 | 中文 |
+|---|---|---|---|---|
+"""
+
+_CONSOLE = """
+## On the console
+
+`yumegate …` or `python -m gateway …`. `--config PATH` stands after the command's name; without it the file is `config.json` in the present folder.
+A command that needs the store asks the running gateway; when none runs it takes the lock of the data directory itself.
+
+| command | does |
+|---|---|
+"""
+
+
+def render() -> str:
+    """The whole page."""
+    chat = [
+        "| "
+        + " | ".join(
+            (
+                f"`/{command.name}{' ' + command.args if command.args else ''}`".replace("|", "\\|")
+                + "".join(f", `/{alias}`" for alias in command.aliases),
+                command.role,
+                *(say(language, f"help_{command.name}") for language in LANGUAGES),
+            )
+        )
+        + " |"
+        for command in TABLE
+    ]
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup), "the console has subcommands"
+    console = [f"| `{name}` | {help_text} |" for name, help_text in _console(root, "")]
+    return _INTRO + "\n".join(chat) + "\n" + _CONSOLE + "\n".join(console) + "\n"
+
+
+def _console(group: TyperGroup, prefix: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, TyperGroup):
+            found += _console(command, f"{prefix}{name} ")
+            continue
+        names = [
+            str(parameter.name).upper() if isinstance(parameter, TyperArgument) else f"[--{str(parameter.name).replace('_', '-')}]"
+            for parameter in command.params
+            if parameter.name != "help"
+        ]
+        options = " ".join(names).replace("[--as-json]", "[--json]").replace("[--config-path]", "[--config]")
+        found.append((f"{prefix}{name} {options}".strip(), (command.help or "").strip().split("\n")[0]))
+    return found
+
+
+if __name__ == "__main__":
+    Path(PAGE).write_text(render(), encoding="utf-8")
