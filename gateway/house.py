@@ -164,7 +164,7 @@ class House:
 
         def work(connection: sa.Connection) -> job_store.JobRow | None:
             job_store.run_now(connection, job_id, now=now)
-            return next((row for row in job_store.list_jobs(connection, limit=10_000) if row.id == job_id), None)
+            return job_store.read_job(connection, job_id)
 
         row = await self._db.write(work)
         self._jobs.wake()

@@ -29,6 +29,7 @@ BUSY_TIMEOUT_MS = 10_000  # above the longest writer we expect beside us, such a
 SQLITE_READERS = 3
 POSTGRES_CONNECTIONS = 8
 
+# Errors of the drivers quote a statement without its values (`hide_parameters`): those are people's words.
 _dumps = partial(json.dumps, ensure_ascii=False)  # Japanese stays readable, and half as long (CF-03)
 
 
@@ -45,9 +46,10 @@ class Database:
             self._writer: Executor = ThreadPoolExecutor(1, thread_name_prefix="db-writer")
             self._readers: Executor = ThreadPoolExecutor(SQLITE_READERS, thread_name_prefix="db-reader")
         else:
-            self._write_engine = self._read_engine = sa.create_engine(
-                self.url, pool_size=POSTGRES_CONNECTIONS, max_overflow=0, pool_pre_ping=True, json_serializer=_dumps
+            self._write_engine = sa.create_engine(
+                self.url, pool_size=POSTGRES_CONNECTIONS, max_overflow=0, pool_pre_ping=True, json_serializer=_dumps, hide_parameters=True
             )
+            self._read_engine = self._write_engine.execution_options(isolation_level="REPEATABLE READ")  # one view for all reads of a work
             self._writer = self._readers = ThreadPoolExecutor(POSTGRES_CONNECTIONS, thread_name_prefix="db")
 
     async def write(self, work: Work[T]) -> T:
@@ -98,7 +100,7 @@ def _translate(error: exc.DBAPIError) -> Exception:
 
 def _sqlite_engine(url: sa.URL, *, writer: bool) -> sa.Engine:
     pool: dict[str, Any] = {"poolclass": StaticPool} if writer else {"poolclass": QueuePool, "pool_size": SQLITE_READERS, "max_overflow": 0}
-    engine = sa.create_engine(url, json_serializer=_dumps, connect_args={"check_same_thread": False}, **pool)
+    engine = sa.create_engine(url, json_serializer=_dumps, hide_parameters=True, connect_args={"check_same_thread": False}, **pool)
 
     @event.listens_for(engine, "connect")
     def prepare(dbapi: sqlite3.Connection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]  # the decorator registers it

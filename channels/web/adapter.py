@@ -47,16 +47,12 @@ class WebChannel:
         return self._proven_at
 
     async def run(self, deliver: Deliver) -> None:
-        """Take posts until cancelled; raises ConnectionLost when the server does not answer itself any more."""
+        """Until cancelled. A probe that fails only leaves the channel unproven: posts that still arrive are taken all the same."""
         self._deliver = deliver
-        try:
-            while True:
-                if not await self._probe():
-                    raise ConnectionLost("the HTTP server does not answer")
+        while True:
+            if await self._probe():
                 self._proven_at = self._clock()
-                await asyncio.sleep(PROBE_EVERY_S)
-        finally:
-            self._deliver = None
+            await asyncio.sleep(PROBE_EVERY_S)
 
     async def send(self, part: OutboundPart) -> SendOutcome:
         """Storing was sending: readers see the log."""
