@@ -170,7 +170,8 @@ def _fit_traffic(traffic: Sequence[ModelMessage], room: int) -> tuple[ModelMessa
 
 def _fit(said: Said, room: int) -> tuple[Said, bool]:
     """A message too long by itself keeps head and tail (WD-95)."""
-    text = _cut(said.text, room)
+    around = _said_tokens(said) - tokens.count(said.text)
+    text = _cut(said.text, room - around)
     return (said, False) if text == said.text else (replace(said, text=text), True)
 
 

@@ -27,8 +27,8 @@ class Turn:
 
     `history` is the live window, oldest first, whole turns, without the newest message. `head_notes` are standing texts for the end of the head
     (summaries, memory; empty until they exist), `tail_notes` what is made anew for this reply. `now` is aware; `zone` an IANA name shown beside it.
-    Without a clock (`clock=False`, challenge chats) two attempts send identical bytes (SM-88). `temperature` and `max_output_tokens` (of each request)
-    are wishes of whoever asks; None leaves them to the model's account.
+    Without a clock (`clock=False`, challenge chats) two attempts send identical bytes (SM-88). `temperature` and `max_output_tokens` (of one
+    request) are wishes of whoever asks; None leaves them to the model's account.
     """
 
     character: Character

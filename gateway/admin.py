@@ -74,8 +74,8 @@ class Admin:
         if not name:
             raise AdminFault("a token needs a name: --name NAME")
         person = await self._person(arguments.get("person", ""))
-        _, text = await self._tokens.make(CONSOLE, person.id, name)
-        return {"token": text, "person": person.name}
+        token, text = await self._tokens.make(CONSOLE, person.id, name)
+        return {"id": token.id, "token": text, "person": person.name}
 
     async def _job_list(self, arguments: Arguments) -> dict[str, Any]:
         state = arguments.get("state") or None

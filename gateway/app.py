@@ -13,15 +13,17 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from agent.llm.port import ChatModel
+from channels.errors import ConnectionLost
 from channels.message import Account
 from channels.port import Channel
 from channels.web.adapter import CAPABILITIES, WebChannel
-from gateway import housekeeping, titles, turn_store
+from gateway import housekeeping, senders, titles, turn_store
 from gateway.access import Rules
 from gateway.admin import Admin
 from gateway.attachments import Attachments
 from gateway.budgets import Budgets
 from gateway.channel_set import ChannelSet, Plan
+from gateway.chat_answers import ChatAnswers
 from gateway.commands import Commands
 from gateway.config import Config, ModelAccount
 from gateway.config_env import SECRETS_FILE
@@ -35,8 +37,10 @@ from gateway.http.base import new_app
 from gateway.http.chats import ChatRoutes
 from gateway.http.control import ControlRoutes
 from gateway.http.files import FileRoutes
+from gateway.http.guest import GuestRoutes
 from gateway.http.health import HealthRoutes
 from gateway.http.model_setup import ModelRoutes, Probe
+from gateway.http.openai_api import OpenAIRoutes
 from gateway.http.operator import OperatorRoutes
 from gateway.http.operator_people import PeopleRoutes
 from gateway.jobs import JobRunner
@@ -56,6 +60,7 @@ from gateway.reports import Reports
 from gateway.sessions import Sessions
 from gateway.site import Site
 from gateway.stages import Stages
+from gateway.stateless import Stateless
 from gateway.streams import Streams
 from gateway.tally import Tally
 from gateway.tokens import ApiTokens
@@ -116,6 +121,7 @@ class Parts:
 
     db: Database
     streams: Streams
+    stateless: Stateless
     channels: ChannelSet
     outbox: Outbox
     lanes: Lanes
@@ -162,6 +168,9 @@ def build(
         marked_text=_marked,
         on_outcome=tally.sent,
         on_account_stopped=tally.halted,
+        revoked=lambda connection, address: (
+            (rules := channels.rules(address.account)) is not None and senders.lost_access(connection, address, rules)
+        ),
     )
     replies = Replies(outbox, can=channels.capabilities, limits=lambda: standing.config.delivery)
     attachments = Attachments(standing.config.data_dir / "attachments", db)
@@ -209,6 +218,17 @@ def build(
         jobs=jobs,
         read_again=reload,
     )
+    rates = Rates(clock, config)
+    stateless = Stateless(
+        db=db,
+        clock=clock,
+        config=config,
+        models=models,
+        budgets=spending,
+        rates=rates,
+        tally=tally,
+        concurrency=standing.config.delivery.concurrency,
+    )
     dispatcher = Dispatcher(
         db=db,
         clock=clock,
@@ -218,7 +238,7 @@ def build(
         replies=replies,
         streams=streams,
         group=group,
-        rates=Rates(clock, config),
+        rates=rates,
         on_event=tally.heard,
     )
 
@@ -252,12 +272,23 @@ def build(
         attachments=attachments,
         stop=partial(stop_chat, lanes, dispatcher),
     )
+    openai_routes = OpenAIRoutes(
+        db=db,
+        clock=clock,
+        config=config,
+        channel=lambda: _page_of(channels),
+        attachments=attachments,
+        stateless=stateless,
+        answers=ChatAnswers(db, streams),
+    )
     site = Site(
         new_app(door, reports.note_error, body_max=BODY_MAX),
         standing.config.channels.web,
         [
             *AccountRoutes(people=people, sessions=sessions, links=links, tokens=tokens, page=house, clock=clock).routes(),
             *chat_routes.routes(),
+            *openai_routes.routes(),
+            *GuestRoutes(config=config, stateless=stateless).routes(),
             *FileRoutes(attachments=attachments, config=config, clock=clock).routes(),
             *OperatorRoutes(db=db, clock=clock, view=house, reports=reports).routes(),
             *PeopleRoutes(people=people, links=links, settings=lambda: standing.config.channels.web).routes(),
@@ -271,6 +302,7 @@ def build(
     return Parts(
         db=db,
         streams=streams,
+        stateless=stateless,
         channels=channels,
         outbox=outbox,
         lanes=lanes,
@@ -299,7 +331,7 @@ def plans(config: Config, site: Site, choices: Choices) -> list[Plan]:
 
 
 def _marked(part: OpenPart) -> str:
-    return f"{say(guess(part.part.text), 'sent_again')}\n{part.part.text}"
+    return f"{part.part.text}\n{say(guess(part.part.text), 'sent_again')}"  # at the end: formatting is counted from the start
 
 
 def _names_well(models: Models, config: Config, start: TurnStart) -> bool:
@@ -310,7 +342,8 @@ def _names_well(models: Models, config: Config, start: TurnStart) -> bool:
 
 def _page_of(channels: ChannelSet) -> WebChannel:
     channel: Channel | None = channels.find(Account(channel="web"))
-    assert isinstance(channel, WebChannel), "the page is being served, so its channel runs"
+    if not isinstance(channel, WebChannel):
+        raise ConnectionLost("the page has no channel: it is starting, stopping or switched off")
     return channel
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from agent.llm.port import Image
-from channels.message import clean, safe_name
+from channels.message import Attachment, clean, safe_name
 from gateway.language import say
 from memory.database import Database
 from memory.ids import opaque
@@ -46,6 +46,11 @@ class StoredFile:
     mime: str
     size: int
     path: str
+
+    @property
+    def attachment(self) -> Attachment:
+        """As a file of a message."""
+        return Attachment(kind=self.kind, name=self.name, mime=self.mime, size=self.size, fetch_ref=self.id, stored_path=self.path)
 
 
 def sniff(data: bytes) -> str:

@@ -11,7 +11,7 @@ from channels.message import Account
 from channels.port import Capabilities, Channel, Deliver
 from gateway.access import Rules
 from gateway.dispatch import Door
-from gateway.supervise import ChannelState, ChannelStatus, Supervisor
+from gateway.supervise import ChannelStatus, Supervisor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class ChannelSet:
         self._add_door: Callable[[Door], Deliver] | None = None
         self._on_ready: Callable[[Account], None] = lambda _account: None
         self._running: dict[str, tuple[Plan, Supervisor, asyncio.Task[None]]] = {}
+        self._wanted: dict[str, Plan] = {}  # also while one of them is being restarted: replies in flight survive it (CH-103)
 
     def connect(self, add_door: Callable[[Door], Deliver], on_ready: Callable[[Account], None]) -> None:
         """`add_door` gives each account its intake; `on_ready` is told when an account is proven to work."""
@@ -42,7 +43,7 @@ class ChannelSet:
 
     async def apply(self, plans: Sequence[Plan]) -> None:
         """Run exactly `plans`: what is unchanged goes on undisturbed, replies in flight of the rest wait in the outbox."""
-        wanted = {str(plan.account): plan for plan in plans}
+        wanted = self._wanted = {str(plan.account): plan for plan in plans}
         for name, (plan, _, _) in list(self._running.items()):
             if name not in wanted or wanted[name].settings != plan.settings:
                 await self._stop(name)
@@ -56,8 +57,14 @@ class ChannelSet:
         return found[1].channel if found else None
 
     def capabilities(self, account: Account) -> Capabilities | None:
-        found = self._running.get(str(account))
-        return found[0].capabilities if found else None
+        """What a configured account can do, whether it runs just now or not."""
+        found = self._wanted.get(str(account))
+        return found.capabilities if found else None
+
+    def rules(self, account: Account) -> Rules | None:
+        """Whom a configured account admits, by the present configuration."""
+        found = self._wanted.get(str(account))
+        return found.rules() if found else None
 
     def supervisor(self, account: Account) -> Supervisor | None:
         found = self._running.get(str(account))
@@ -73,7 +80,7 @@ class ChannelSet:
 
     def _start(self, name: str, plan: Plan) -> None:
         assert self._add_door is not None, "connect comes before apply"
-        supervisor = Supervisor(plan.account, plan.build, clock=self._clock, on_change=self._changed)
+        supervisor = Supervisor(plan.account, plan.build, clock=self._clock, on_proven=self._on_ready)
         deliver = self._add_door(Door(account=plan.account, capabilities=plan.capabilities, rules=plan.rules))
         task = self._group.create_task(supervisor.run(deliver), name=f"supervisor {name}")
         self._running[name] = (plan, supervisor, task)
@@ -82,7 +89,3 @@ class ChannelSet:
         _, _, task = self._running.pop(name)
         task.cancel()
         await asyncio.wait([task])
-
-    def _changed(self, status: ChannelStatus) -> None:
-        if status.state is ChannelState.READY:
-            self._on_ready(status.account)

@@ -1,7 +1,7 @@
 """Waiting for the answer to one message of a chat: through the live stream while it is made, from the stored log once it is there (WO-11, WO-50).
 
-The log is the truth. The stream only says when to look, and what to show meanwhile; so nobody waits for ever for an answer that was dropped, was given
-together with another one, or was there before.
+The log is the truth. The stream only says when to look, and what to show meanwhile; so nobody waits for ever for an answer that was dropped, was
+given together with another one, or was there before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from agent.llm.port import Usage
+from agent.llm.port import Finish, Usage
 from gateway.inbox import UNFINISHED
 from gateway.progress import Ended, Grown, Quiet, Step
 from gateway.streams import StreamEvent, Streams
@@ -23,8 +23,6 @@ from memory.database import Database
 from memory.schema import inbox, messages, turns
 
 QUIET_S = 5.0
-DRAINING = "draining"
-GONE = "gone"
 
 _ROW = sa.select(inbox.c.state).where(inbox.c.message_id == sa.bindparam("message")).order_by(inbox.c.id.desc()).limit(1)
 _TURN = sa.select(turns.c.state, turns.c.error_code, turns.c.receipt, turns.c.ended_at).where(turns.c.id == sa.bindparam("turn"))
@@ -54,17 +52,17 @@ class ChatAnswers:
                 yield ended
                 return
             if self._streams.closed:
-                yield Ended(state="failed", code=DRAINING)
+                yield Ended(state="failed", code="draining")
                 return
             async with aclosing(self._streams.follow(chat_id, here, heartbeat_s=QUIET_S)) as batches:
                 async for batch in batches:
                     grown = _grown(draft, batch, turn_id)
                     yield Quiet() if grown == draft else Grown(grown)
                     draft = grown
-                    if not batch or any(event.name == "done" or (not turn_id and event.name == "message") for event in batch):
-                        if (ended := await self._db.read(partial(standing, message_id=message_id))) is not None:
-                            yield ended
-                            return
+                    look = not batch or any(event.name == "done" or (event.name == "message" and not turn_id) for event in batch)
+                    if look and (ended := await self._db.read(partial(standing, message_id=message_id))) is not None:
+                        yield ended
+                        return
             here = self._streams.here(chat_id)  # the stream ended: the program stops, or we fell behind and begin again
 
 
@@ -72,7 +70,7 @@ def standing(connection: sa.Connection, message_id: str) -> Ended | None:
     """How a message was answered; None while it waits or its turn runs."""
     message = conversations.message(connection, message_id)
     if message is None:
-        return Ended(state="failed", code=GONE)
+        return Ended(state="failed", code="gone")
     if connection.execute(_ROW, {"message": message_id}).scalar() in UNFINISHED:
         return None
     if not message.turn_id:
@@ -84,7 +82,9 @@ def standing(connection: sa.Connection, message_id: str) -> Ended | None:
     if turn.ended_at is None:
         return None
     said = [each.text for each in conversations.of_turn(connection, message.turn_id) if each.role == "assistant"]
-    return Ended(state=turn.state, text="\n\n".join(said), code=turn.error_code, usage=_usage(turn.receipt or {}))
+    receipt: dict[str, Any] = turn.receipt or {}
+    finish = Finish(receipt["finish"]) if receipt.get("finish") else None
+    return Ended(state=turn.state, text="\n\n".join(said), code=turn.error_code, usage=_usage(receipt), finish=finish)
 
 
 def _grown(draft: str, batch: list[StreamEvent], turn_id: str) -> str:

@@ -128,11 +128,11 @@ def chat(config: ConfigPath = DEFAULT_CONFIG) -> None:
 
     from gateway.terminal import talk
 
-    token = _admin(config, "token create", name="terminal")["token"]
     info = _running(_config(config))
     if info is None:
         _leave("no gateway runs: start it first with `yumegate run`")
-    asyncio.run(talk(str(info["url"]), token))
+    made = _ask(info, "token create", {"name": "terminal"})
+    asyncio.run(talk(str(info["url"]), made["token"], token_id=made["id"]))
 
 
 @token_app.command("create")

@@ -276,20 +276,40 @@ EXPLAINED = frozenset((
 
 
 async def _clear(commands: Commands, asked: Asked) -> str:
-    if (running := commands.lanes.running(asked.address)) is not None:
-        if not commands.may_stop(asked):
-            return asked.say("stop_not_yours")
-        running.interrupt()
-    await commands.db.write(lambda connection: conversations.clear_context(connection, asked.chat.id))
+    if not commands.may_stop(asked):
+        return asked.say("stop_not_yours")
+
+    def work(connection: sa.Connection) -> None:
+        _end_talk(connection, asked)
+        conversations.clear_context(connection, asked.chat.id)
+
+    _still(commands, asked)
+    await commands.db.write(work)
     return asked.say("cleared")
+
+
+def _still(commands: Commands, asked: Asked) -> None:
+    """What runs and what waits in a chat ends, and nothing of it is said any more (DL-14)."""
+    commands.lanes.drop_waiting(asked.address)
+    if (running := commands.lanes.running(asked.address)) is not None:
+        running.interrupt(discard=True)
+
+
+def _end_talk(connection: sa.Connection, asked: Asked) -> None:
+    """The same for what is stored, so that no start takes it up again."""
+    inbox.end_open(connection, asked.chat.id, asked.call.row_id, rule="reset", now=asked.now)
+    outbox_store.cancel(connection, asked.address, asked.now)
 
 
 async def _new(commands: Commands, asked: Asked) -> str:
     """In a chat app the old conversation keeps its log under a retired key and the next message opens a new one; on the page the context empties."""
+    if not commands.may_stop(asked):
+        return asked.say("stop_not_yours")
     account = Address.parse(asked.address).account
     title = asked.call.line.rest[:80]
 
     def work(connection: sa.Connection) -> None:
+        _end_talk(connection, asked)
         if asked.chat.kind in ("web", "challenge"):
             conversations.clear_context(connection, asked.chat.id)
             return
@@ -299,6 +319,7 @@ async def _new(commands: Commands, asked: Asked) -> str:
             person_id=asked.chat.person_id, space_id=asked.chat.space_id, character=asked.chat.character, title=title,
         )  # fmt: skip
 
+    _still(commands, asked)
     await commands.db.write(work)
     return asked.say("new_started")
 

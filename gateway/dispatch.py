@@ -1,7 +1,7 @@
 """The one place where a platform's event becomes a turn or a command, and where people hear what became of it.
 
 `deliver` stores first (intake), then acts: nothing is acknowledged to a platform before its commit (CH-50). What was stored and not finished by an
-earlier run is taken up by `resume` in the order of arrival, silently (CH-101).
+earlier run is taken up by `begin` in the order of arrival, silently (CH-101), before anything new is taken in.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from channels.errors import ChannelError
-from channels.message import Account, Address, InboundEvent
-from channels.port import Accepted, Capabilities, Cursor, Deliver
+from channels.message import Account, Address, EventKind, InboundEvent
+from channels.port import Accepted, Arrival, Capabilities, Cursor, Deliver
 from channels.units import measure
 from gateway import inbox, outbox_store, senders
 from gateway.access import Rules
@@ -28,16 +28,21 @@ from gateway.intake import CommandCall, Received, Setting, receive
 from gateway.lanes import Holding, Lanes
 from gateway.language import from_tag, guess, say
 from gateway.logs import delivery
+from gateway.patience import write_at_last
 from gateway.rates import Rates
 from gateway.replies import Replies, Reply
 from gateway.shapes import message_json
 from gateway.streams import Streams
+from gateway.throttle import Throttle
 from memory import conversations
 from memory.conversations import Message
 from memory.database import Database
 from memory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
+
+TOLD = {"rate": "rate", "full": "busy_full", "role": "not_allowed"}  # refusals that the person hears of, and in which words
+TAKEN_IN, QUEUED = "👀", "⏳"  # what became of a message sent meanwhile, where there are reactions (CH-73)
 
 
 class Draining(ChannelError):
@@ -81,6 +86,10 @@ class Dispatcher:
         self._rates = rates
         self._on_event = on_event
         self._doors: dict[str, Door] = {}
+        self._unknown = Throttle(1, timedelta(hours=1))
+        self._earlier: list[tuple[Waiting, InboundEvent]] = []  # what earlier runs left, while it is parked (CH-102)
+        self._carrying: set[asyncio.Task[None]] = set()
+        self._taking = asyncio.Event()
         self._open = True
 
     def add_door(self, door: Door) -> Deliver:
@@ -93,27 +102,56 @@ class Dispatcher:
         return deliver
 
     async def deliver(self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> list[Accepted]:
-        """Store and act; one result per event. Raises Draining or StoreUnavailable, and then nothing moved."""
+        """Store and act; one result per event. Raises Draining or StoreUnavailable, and then nothing moved.
+
+        Cancelling the caller undoes nothing: what was stored is acted on. While draining, a channel that polls (it has a cursor) waits here until it
+        is stopped, so that its connection stays open for the answers that still go out.
+        """
+        await self._taking.wait()
         if not self._open:
+            if cursor is not None:
+                await asyncio.Event().wait()
             raise Draining("the gateway is stopping")
+        taking = self._group.create_task(self._take(door, events, cursor), name="intake")
+        taken = await asyncio.shield(taking)
+        if isinstance(taken, Exception):
+            raise taken
+        return taken
+
+    async def _take(
+        self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None, *, by_command: bool = False
+    ) -> list[Accepted] | Exception:
         setting = self._setting(door)
-        received = await self._db.write(lambda connection: receive(connection, events, cursor, setting))
+        try:
+            received = await self._db.write(lambda connection: receive(connection, door.account, events, cursor, setting))
+        except Exception as error:  # nothing moved; handed to the channel that delivered, which has its supervisor
+            return error
         for each in received:
-            self._act(door, each)
+            if each.accepted.arrival is Arrival.NEW:
+                self._act(door, each, by_command=by_command)
+        if old := sum(1 for each in received if each.accepted.rule == "old"):
+            log.warning("%s: %d messages are older than the limit and are kept unanswered", door.account, old)
         return [each.accepted for each in received]
 
+    async def begin(self, *, parked: bool) -> None:
+        """Once, at the start: what earlier runs stored and did not finish goes first. `parked`: it waits for `resume` (CH-102)."""
+        self._earlier = await self._db.read(inbox.unfinished)
+        if not parked:
+            await self.resume()
+        self._taking.set()
+
     async def resume(self) -> int:
-        """Take up what was stored and not finished; returns how many rows that were."""
-        rows = await self._db.read(inbox.unfinished)
+        """Take up what earlier runs left; returns how many rows that were."""
+        rows, self._earlier = self._earlier, []
         now = self._clock()
         drop_before = now - timedelta(seconds=self._config().delivery.drop_s)
-        old = [waiting for waiting, _ in rows if waiting.received_at < drop_before]
+        old = [waiting for waiting, _ in rows if waiting.since < drop_before]
         if old:
             log.warning("%d messages waited longer than the limit and are kept unanswered", len(old))
             await self.end_rows(old, "old")
         for waiting, event in rows:
             door = self._doors.get(str(event.account))
-            if waiting.received_at < drop_before or door is None:
+            if waiting.since < drop_before or door is None:
                 continue
             if waiting.turn_id:
                 self._lanes.put(replace(waiting, text_length=0), self._holding(door))
@@ -130,11 +168,19 @@ class Dispatcher:
     async def hand_on(self, call: CommandCall, text: str) -> None:
         """Take `text` as a plain message of the person who gave the command (`/steer`)."""
         door = self._doors[str(call.event.account)]
-        event = replace(call.event, text=text, platform_event_id=f"{call.event.platform_event_id}+text", platform_message_id="")
-        await self.deliver(door, [event])
+        event = replace(call.event, text=text, platform_event_id=f"{call.event.platform_event_id}+text", platform_message_id="", platform_ts=None)
+        taken = await self._take(door, [event], None, by_command=True)
+        if isinstance(taken, Exception):
+            raise taken
 
     def close(self) -> None:
         self._open = False
+        self._taking.set()
+
+    async def quiet(self) -> None:
+        """Returns when no command is being carried out; the caller bounds the wait."""
+        while self._carrying:
+            await asyncio.wait(self._carrying)
 
     def _setting(self, door: Door) -> Setting:
         config = self._config()
@@ -146,6 +192,8 @@ class Dispatcher:
             needed_role=needed_role,
             queue_full=lambda address: self._lanes.waiting(address) >= config.busy.waiting_max,
             over_rate=self._rates.over,
+            bot_over_rate=self._rates.bot_over,
+            drop_before=self._clock() - timedelta(seconds=config.delivery.drop_s),
             length=lambda text: measure(text, door.capabilities.text_unit),
         )
 
@@ -154,28 +202,41 @@ class Dispatcher:
         return Holding(
             quiet_s=door.capabilities.hold_s,
             text_max=door.capabilities.text_max,
-            is_late=lambda item: self._clock() - item.received_at > stale,
+            is_late=lambda item: self._clock() - item.since > stale,
         )
 
-    def _act(self, door: Door, received: Received) -> None:
+    def _act(self, door: Door, received: Received, *, by_command: bool = False) -> None:
         """After the commit. Everything here may be lost with the process: the rows are stored and resume."""
         self._on_event(door.account, received)
         if received.message is not None:
             self._streams.publish(received.conversation_id, "message", message_json(received.message, waiting=True))
         if received.waiting is not None:
-            self._queue(door, received, received.waiting)
+            self._queue(door, received, received.waiting, by_command=by_command)
         elif received.command is not None:
             self._lanes.flush(str(received.event.address))
-            self._group.create_task(self._carry_out(received.command), name=f"command {received.accepted.delivery_id}")
-        elif received.accepted.rule in ("rate", "full") and received.conversation_id:
+            self._begin_command(received.command)
+        elif received.accepted.rule in TOLD and not received.event.is_bot:
             self._refuse(received)
+        elif received.event.kind is EventKind.UNKNOWN:
+            self._note_unknown(received.event)
+        elif received.event.kind is EventKind.EDITED:
+            self._lanes.correct(received.touched, received.event.text)
+        elif received.event.kind is EventKind.DELETED:
+            self._lanes.forget(received.touched)
 
-    def _queue(self, door: Door, received: Received, waiting: Waiting) -> None:
+    def _queue(self, door: Door, received: Received, waiting: Waiting, *, by_command: bool) -> None:
+        """To its lane, with a sign of what became of it. The person who said `/steer` is told by that command."""
         mode = waiting.busy or self._config().busy.mode
         ahead = self._lanes.waiting(waiting.address)
-        became = self._lanes.put(waiting, self._holding(door), may_steer=mode == "steer")
+        became = self._lanes.put(waiting, self._holding(door), may_steer=by_command or mode == "steer")
         running = self._lanes.running(waiting.address)
-        if became == "started" or running is None or door.capabilities.send_budget is not None or running.told_busy:
+        if became == "started" or by_command or running is None or door.capabilities.send_budget is not None:
+            return
+        if door.capabilities.reactions and waiting.platform_message_id:
+            emoji = TAKEN_IN if became == "steered" else QUEUED
+            self._group.create_task(self._replies.react(received.event.address, waiting.platform_message_id, emoji))
+            return
+        if running.told_busy:
             return
         running.told_busy = True  # at most one line per turn (CH-73)
         language = _language(received.event, "")
@@ -183,18 +244,25 @@ class Dispatcher:
         self._notice(received, text, part_id=f"{waiting.delivery_id}.busy")
 
     def _refuse(self, received: Received) -> None:
-        """Too much at once: one friendly line a minute (CH-63, RL-36)."""
+        """Too much at once, or a command above the role: one friendly line a minute (CH-63, RL-36, WD-115)."""
         if not self._rates.may_tell(str(received.event.address)):
             return
         language = _language(received.event, "")
-        key = {"rate": "rate", "full": "busy_full"}[received.accepted.rule]
-        text = say(language, key, count=self._config().busy.waiting_max)
+        line = parse(received.event.text, self._config().command_prefixes)
+        role = needed_role(line.name) if line else ""
+        text = say(language, TOLD[received.accepted.rule], count=self._config().busy.waiting_max, role=role)
         self._notice(received, text, part_id=f"{received.accepted.delivery_id}.refused")
+
+    def _note_unknown(self, event: InboundEvent) -> None:
+        """One line per kind and hour (CH-4); each is counted with the others that came in."""
+        if self._unknown.take(f"{event.account}:{event.hint}", self._clock()) == 0:
+            log.warning("%s: an event of kind %r cannot be read; it is stored as it came", event.account, event.hint)
 
     def _notice(self, received: Received, text: str, *, part_id: str) -> None:
         """A sign that may be lost: shown to live viewers, or sent and expired soon."""
         address = received.event.address
-        self._streams.publish(received.conversation_id, "notice", {"text": text, "level": "info"})
+        if received.conversation_id:
+            self._streams.publish(received.conversation_id, "notice", {"text": text, "level": "info"})
         reply = self._replies.notice(
             address, text, part_id=part_id, now=self._clock(), delivery_id=received.accepted.delivery_id, conversation_id=received.conversation_id
         )
@@ -210,33 +278,54 @@ class Dispatcher:
         self._replies.stored(str(address), reply)
 
     async def _command_again(self, waiting: Waiting, event: InboundEvent) -> None:
-        """A command that an earlier run stored and did not answer."""
+        """A command that an earlier run stored and did not answer. Each further try is counted before it begins (CH-54)."""
+        again = await self._db.write(lambda connection: inbox.start(connection, [waiting.row_id], ""))
         sender = await self._db.read(lambda connection: senders.by_id(connection, waiting.person_id))
+        door = self._doors[str(event.account)]
+        if sender is not None:
+            role = senders.role_of(sender, listed=door.rules().admits(event.sender_id))
+            sender = replace(sender, role=role)
         line = parse(event.text, self._config().command_prefixes)
         if sender is None or line is None:
             await self.end_rows([waiting], "unreadable")
             return
         call = CommandCall(row_id=waiting.row_id, conversation_id=waiting.conversation_id, sender=sender, line=line, event=event)
-        self._group.create_task(self._carry_out(call), name=f"command {waiting.delivery_id}")
+        if again < self._config().delivery.attempts:
+            self._begin_command(call)
+            return
+        log.error("command %s was tried %d times and is given up", line.name, again)
+        with delivery(event.delivery_id):
+            await self._finish_command(call, Answer(text=say(_language(event, sender.language), "dead")), state="dead")
+
+    def _begin_command(self, call: CommandCall) -> None:
+        task = self._group.create_task(self._carry_out(call), name=f"command {call.event.delivery_id}")
+        self._carrying.add(task)
+        task.add_done_callback(self._carrying.discard)
 
     async def _carry_out(self, call: CommandCall) -> None:
+        """One command, to its stored answer. Raises nothing but cancellation: commands run beside the lanes, and none may end the gateway."""
         with delivery(call.event.delivery_id):
+            answer = await self._answered(call)
             try:
-                await self._run_command(call)
-            except StoreUnavailable as error:
-                log.warning("command %s waits for the next start: %s", call.line.name, error)
-            except Exception:  # the lane worker's home (STYLE): commands run beside the lane, and one must not end the gateway
-                log.exception("command %s failed", call.line.name)
-                await self._finish_command(call, Answer(text=say(_language(call.event, call.sender.language), "failed")))
+                await self._finish_command(call, answer)
+            except Exception:  # the lane worker's home (STYLE)
+                log.exception("the answer of command %s cannot be stored", call.line.name)
 
-    async def _run_command(self, call: CommandCall) -> None:
-        chat = await self._db.read(lambda connection: conversations.conversation(connection, call.conversation_id))
-        if chat is None:
-            return
-        asked = Asked(call=call, chat=chat, language=_language(call.event, call.sender.language), now=self._clock(), desk=self)
-        await self._finish_command(call, await self._commands.run(asked))
+    async def _answered(self, call: CommandCall) -> Answer:
+        language = _language(call.event, call.sender.language)
+        try:
+            chat = await self._db.read(lambda connection: conversations.conversation(connection, call.conversation_id))
+            if chat is None:
+                return Answer()
+            return await self._commands.run(Asked(call=call, chat=chat, language=language, now=self._clock(), desk=self))
+        except StoreUnavailable as error:
+            log.warning("command %s: %s", call.line.name, error)
+            return Answer(text=say(language, "store"))
+        except Exception:  # the lane worker's home (STYLE), taken here so that the person hears of it and the row ends
+            log.exception("command %s failed", call.line.name)
+            return Answer(text=say(language, "failed"))
 
-    async def _finish_command(self, call: CommandCall, answer: Answer) -> None:
+    async def _finish_command(self, call: CommandCall, answer: Answer, *, state: str = "done") -> None:
         now = self._clock()
         address = call.event.address
         reply = self._replies.notice(
@@ -246,7 +335,7 @@ class Dispatcher:
         reply = Reply(parts=(*reply.parts, *answer.parts))
 
         def work(connection: sa.Connection) -> Message | None:
-            inbox.finish(connection, [call.row_id], now=now)
+            inbox.finish(connection, [call.row_id], now=now, state=state, rule="" if state == "done" else state)
             outbox_store.put(connection, reply.parts, now)
             if not answer.text:
                 return None
@@ -254,7 +343,7 @@ class Dispatcher:
                 connection, now=now, conversation_id=call.conversation_id, role="notice", origin="command", text=answer.text
             )
 
-        added = await self._db.write(work)
+        added = await write_at_last(self._db, work, f"the answer of command {call.line.name}")
         if added is not None:
             self._streams.publish(call.conversation_id, "message", message_json(added))
         self._replies.stored(str(address), reply)

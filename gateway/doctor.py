@@ -11,7 +11,6 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -221,10 +220,9 @@ async def _ask(account: ModelAccount) -> None:
     hello = ModelMessage(role=Role.USER, text="Say hi.")
     model = await asyncio.to_thread(make_model, account)
     try:
-        async with aclosing(model.stream(ModelRequest(messages=(hello,), max_output_tokens=16, purpose="test"))) as events:
-            async for event in events:
-                if isinstance(event, Finished):
-                    return
+        async for event in model.stream(ModelRequest(messages=(hello,), max_output_tokens=16, purpose="test")):
+            if isinstance(event, Finished):
+                return
     finally:
         await model.close()
 
@@ -247,7 +245,7 @@ class _Readiness(BaseModel):
 
     phase: str
     channels: list[_ChannelState]
-    dependencies: list[_Dependency] = []  # noqa: RUF012  # pydantic copies defaults
+    dependencies: list[_Dependency] = []  # pydantic copies defaults
 
 
 _STATES = {"ready": Verdict.OK, "auth_required": Verdict.FAIL}

@@ -19,7 +19,7 @@ CONNECT_LIMIT_S = 5
 DAMAGE_SHOWN = 3
 
 _NEWEST = (sa.func.max(messages.c.created_at), sa.func.max(inbox.c.received_at), sa.func.max(model_calls.c.at))
-_WITH_PASSWORD = sa.select(people.c.id).where(people.c.password_hash != "").limit(1)
+_WITH_PASSWORD = sa.select(people.c.id).where(people.c.password_hash != "", sa.not_(people.c.blocked)).limit(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

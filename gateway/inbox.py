@@ -12,11 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from channels.message import InboundEvent, from_json, to_json
+from channels.message import EventKind, InboundEvent, from_json, to_json
 from channels.port import Accepted, Arrival, Cursor
-from memory.schema import cursors, inbox
+from memory.schema import cursors, inbox, message_refs, messages
 
-ATTEMPTS_MAX = 3  # after that a row is dead: whatever kills us three times is not tried a fourth (CH-54)
+ATTEMPTS_MAX = 3  # unless configured; after that a row is dead: whatever kills us three times is not tried a fourth (CH-54)
 UNFINISHED = ("new", "held", "running")
 
 
@@ -39,10 +39,33 @@ class Waiting:
     text: str = ""  # for steering a running turn; a turn of its own reads the log
     platform_message_id: str = ""
     busy: str = ""  # the conversation's own choice, steer or queue; empty = the configuration's
+    written_at: datetime | None = None  # by the platform's clock
+
+    @property
+    def since(self) -> datetime:
+        """From when on it waits: order is by arrival, this decides only how late it is (CH-1, CH-55)."""
+        return min(self.written_at or self.received_at, self.received_at)
 
 
 _KNOWN = sa.select(inbox.c.delivery_id, inbox.c.state, inbox.c.message_id, inbox.c.turn_id, inbox.c.rule, inbox.c.conversation_id).where(
     inbox.c.channel == sa.bindparam("channel"), inbox.c.account == sa.bindparam("account"), inbox.c.event_key == sa.bindparam("event_key")
+)
+_KNOWN_MESSAGE = (
+    sa.select(
+        sa.func.coalesce(inbox.c.delivery_id, "").label("delivery_id"),
+        sa.func.coalesce(inbox.c.state, "done").label("state"),
+        sa.func.coalesce(inbox.c.rule, "").label("rule"),
+        messages.c.id.label("message_id"),
+        messages.c.turn_id,
+        messages.c.conversation_id,
+    )
+    .select_from(message_refs.join(messages, messages.c.id == message_refs.c.message_id).outerjoin(inbox, inbox.c.message_id == messages.c.id))
+    .where(
+        message_refs.c.channel == sa.bindparam("channel"),
+        message_refs.c.account == sa.bindparam("account"),
+        message_refs.c.chat_id == sa.bindparam("chat"),
+        message_refs.c.platform_message_id == sa.bindparam("message"),
+    )
 )
 _STORE = sa.insert(inbox).returning(inbox.c.id)
 _START = (
@@ -62,6 +85,11 @@ _CHECKPOINT = (
     .where(inbox.c.id.in_(sa.bindparam("rows", expanding=True)), inbox.c.state == "running")
     .values(state="new", attempts=inbox.c.attempts - 1)
 )
+_END_OPEN = (
+    sa.update(inbox)
+    .where(inbox.c.conversation_id == sa.bindparam("of"), inbox.c.id < sa.bindparam("before"), inbox.c.state.in_(UNFINISHED), inbox.c.turn_id != "")
+    .values(state="ignored", rule=sa.bindparam("why"), finished_at=sa.bindparam("now"))
+)
 _OPEN = sa.select(inbox).where(inbox.c.state.in_(UNFINISHED)).order_by(inbox.c.id)
 _OF_MESSAGE = sa.select(inbox.c.id).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.state.in_(("new", "held")))
 _FORGET_WORDS = sa.update(inbox).where(inbox.c.message_id == sa.bindparam("message")).values(event=None)
@@ -74,9 +102,14 @@ _LAST = (
 
 
 def find_duplicate(connection: sa.Connection, event: InboundEvent) -> tuple[Accepted, str] | None:
-    """The first delivery of this event, and its conversation; None when this is the first."""
-    key = {"channel": event.account.channel, "account": event.account.name, "event_key": event.platform_event_id}
-    row = connection.execute(_KNOWN, key).one_or_none()
+    """The first delivery of this event, and its conversation; None when this is the first.
+
+    A message is known by its own id too: a platform may number its events anew, and then deliver an old one again (CH-51).
+    """
+    of = {"channel": event.account.channel, "account": event.account.name}
+    row = connection.execute(_KNOWN, of | {"event_key": event.platform_event_id}).one_or_none()
+    if row is None and event.kind is EventKind.MESSAGE and event.platform_message_id:
+        row = connection.execute(_KNOWN_MESSAGE, of | {"chat": event.chat_id, "message": event.platform_message_id}).first()
     if row is None:
         return None
     first = {name: getattr(row, name) for name in ("delivery_id", "state", "message_id", "turn_id", "rule")}
@@ -120,6 +153,11 @@ def join(connection: sa.Connection, rows: Sequence[int], turn_id: str) -> None:
     connection.execute(_JOIN, {"rows": list(rows), "turn": turn_id})
 
 
+def end_open(connection: sa.Connection, conversation_id: str, before: int, *, rule: str, now: datetime) -> None:
+    """End what waits or runs in a conversation and arrived before row `before`: it will not be answered any more."""
+    connection.execute(_END_OPEN, {"of": conversation_id, "before": before, "why": rule, "now": now})
+
+
 def waiting_of_message(connection: sa.Connection, message_id: str) -> list[int]:
     """The rows of a message whose turn has not begun."""
     return list(connection.execute(_OF_MESSAGE, {"message": message_id}).scalars())
@@ -146,6 +184,7 @@ def _waiting(row: sa.Row[Any]) -> Waiting:
         turn_id=row.turn_id,
         action=event["hint"] if row.kind == "action" else "",
         received_at=row.received_at,
+        written_at=datetime.fromisoformat(event["platform_ts"]) if event["platform_ts"] else None,
         attachments=len(event["attachments"]),
         attempts=row.attempts,
         text=event["text"],

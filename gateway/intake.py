@@ -70,6 +70,7 @@ class Setting:
     needed_role: Callable[[str], str]  # of a command's name; empty for an unknown one
     queue_full: Callable[[str], bool] = _never  # of an address
     over_rate: Callable[[str, str], bool] = _never  # of a person or sender, and an address; asked once, for what no other rule refuses
+    drop_before: datetime | None = None  # what was written before then is kept and not answered (CH-55)
     bot_over_rate: Callable[[str], bool] = _never  # of an address, for listed bots (CH-120)
     length: Callable[[str], int] = len  # in the platform's own unit
 
@@ -133,6 +134,8 @@ def _take_message(connection: sa.Connection, event: InboundEvent, setting: Setti
         return _refused(connection, event, setting, rule, conversation_id=chat.id if chat else "")
     sender = replace(sender or senders.meet(connection, event, now=setting.now), role=facts.role or "guest")
     conversation_id = chat.id if chat else senders.open_chat(connection, event, person_id=sender.id, now=setting.now)
+    if setting.drop_before is not None and (event.platform_ts or event.received_at) < setting.drop_before:
+        return _keep(connection, event, setting, sender, conversation_id, line)
     if line is not None:
         return _admit_command(connection, event, setting, sender, conversation_id, line)
     return _admit(connection, event, setting, sender, conversation_id, busy=chat.busy if chat else "")
@@ -193,6 +196,21 @@ def _refused(
     return Received(accepted=accepted, event=event, conversation_id=conversation_id)
 
 
+def _keep(
+    connection: sa.Connection, event: InboundEvent, setting: Setting, sender: Sender, conversation_id: str, line: CommandLine | None
+) -> Received:
+    """Too old to be answered: history only (CH-55). An old command is nothing at all."""
+    if line is not None or event.kind is not EventKind.MESSAGE:
+        return _refused(connection, event, setting, "old", conversation_id=conversation_id)
+    message = _log(connection, event, setting, sender, conversation_id, turn_id=new_turn())
+    inbox.store(
+        connection, event, state="ignored", rule="old", conversation_id=conversation_id, person_id=sender.id, message_id=message.id,
+        turn_id=message.turn_id, now=setting.now,
+    )  # fmt: skip
+    accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state="ignored", rule="old", message_id=message.id)
+    return Received(accepted=accepted, event=event, conversation_id=conversation_id, message=message)
+
+
 def _admit(
     connection: sa.Connection, event: InboundEvent, setting: Setting, sender: Sender, conversation_id: str, *, busy: str
 ) -> Received:
@@ -221,6 +239,7 @@ def _admit(
         turn_id=turn_id,
         action=event.hint if is_action else "",
         received_at=event.received_at,
+        written_at=event.platform_ts,
         text_length=setting.length(event.text),
         attachments=len(event.attachments),
         text=event.text,
@@ -330,7 +349,7 @@ def move_chat(connection: sa.Connection, *, old: Address, new: Address) -> str:
         return ""
     before, after = str(replace(old, thread_id="")), str(replace(new, thread_id=""))
     for key in conversations.keys_of_chat(connection, before):
-        conversations.rekey(connection, old=key, new=f"{after}{key.removeprefix(before)}")
+        conversations.move(connection, old=key, new=f"{after}{key.removeprefix(before)}")
     outbox_store.readdress(connection, before, new.chat_id)
     return senders.move_space(connection, old.account, old=old.chat_id, new=new.chat_id)
 

@@ -322,9 +322,7 @@ def _claim() -> Any:
     ready = due.c.state.in_(["waiting", "parked"]) & (due.c.not_before <= NOW)
     abandoned = (due.c.state == "running") & (due.c.lease_until < NOW)
     rival_runs = (
-        sa.exists()
-        .where(rival.c.state == "running", rival.c.kind == due.c.kind, rival.c.scope == due.c.scope, rival.c.id != due.c.id)
-        .correlate(due)
+        sa.exists().where(rival.c.state == "running", rival.c.kind == due.c.kind, rival.c.scope == due.c.scope, rival.c.id != due.c.id).correlate(due)
     )
     had_its_turn = sa.case((sa.tuple_(due.c.priority, due.c.scope).in_(sa.bindparam("served", expanding=True)), 1), else_=0)
     chosen = (

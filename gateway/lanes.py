@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from gateway.inbox import Waiting
 
@@ -39,7 +40,7 @@ class Holding:
         """Seconds of quiet after `item` that end the gathering (CH-65)."""
         if self.quiet_s == 0 or item.action or self.is_late(item):
             return 0.0
-        if item.text_length > self.text_max - NEAR_LIMIT:
+        if item.text_length >= self.text_max - NEAR_LIMIT:
             return HOLD_NEAR_LIMIT_S
         return HOLD_MEDIA_S if item.attachments else self.quiet_s
 
@@ -53,6 +54,7 @@ class RunningTurn:
     steering: list[Waiting] = field(default_factory=list[Waiting])
     taken: list[Waiting] = field(default_factory=list[Waiting])
     stopped: bool = False
+    discarded: bool = False
     told_busy: bool = False
     progress: float = field(default_factory=time.monotonic)
     scope: asyncio.Timeout | None = None
@@ -75,9 +77,10 @@ class RunningTurn:
         """Seconds since it last made progress."""
         return time.monotonic() - self.progress
 
-    def interrupt(self) -> None:
-        """End the turn at its next await; it keeps what was already said (CH-72)."""
+    def interrupt(self, *, discard: bool = False) -> None:
+        """End the turn at its next await; it keeps what was already said (CH-72), unless its talk was reset (`discard`)."""
         self.stopped = True
+        self.discarded = self.discarded or discard
         if self.scope is not None and not self.scope.expired():
             self.scope.reschedule(asyncio.get_running_loop().time())
 
@@ -157,9 +160,22 @@ class Lanes:
             lane.changed.set()
 
     def forget(self, message_id: str) -> None:
-        """A waiting message was deleted by its author."""
-        for lane in self._lanes.values():
-            lane.waiting = deque(item for item in lane.waiting if item.message_id != message_id)
+        """A message was deleted by its author: it is dropped where it waits; a turn that has taken it in goes on (CH-2)."""
+        self._revise(message_id, lambda _item: None)
+
+    def correct(self, message_id: str, text: str) -> None:
+        """A message was edited by its author: where it still waits, the new words are used (CH-2)."""
+        self._revise(message_id, lambda item: replace(item, text=text))
+
+    def _revise(self, message_id: str, change: Callable[[Waiting], Waiting | None]) -> None:
+        def revised(items: Iterable[Waiting]) -> list[Waiting]:
+            changed = (change(item) if item.message_id == message_id else item for item in items)
+            return [item for item in changed if item is not None]
+
+        for lane in self._lanes.values() if message_id else ():
+            lane.waiting = deque(revised(lane.waiting))
+            if lane.running is not None:
+                lane.running.steering = revised(lane.running.steering)
 
     @property
     def depth(self) -> int:
@@ -216,27 +232,46 @@ class Lanes:
             if not self._open:
                 return ()
         batch = [lane.waiting.popleft()]
-        began = time.monotonic()
+        clock = asyncio.get_running_loop()
+        began = clock.time()
         lane.flush = False
         while True:
             if (joined := self._joinable(lane, batch)) is not None:
                 batch.append(joined)
                 continue
-            wait = min(lane.holding.wait_after(batch[-1]), HOLD_TOTAL_S - (time.monotonic() - began))
+            wait = min(lane.holding.wait_after(batch[-1]), HOLD_TOTAL_S - (clock.time() - began))
             if wait <= 0 or lane.waiting or lane.flush:
-                return tuple(batch)
+                return in_platform_order(batch)
             lane.changed.clear()
             try:
                 async with asyncio.timeout(wait):
                     await lane.changed.wait()
             except TimeoutError:
-                return tuple(batch)
+                return in_platform_order(batch)
 
     @staticmethod
     def _joinable(lane: _Lane, batch: list[Waiting]) -> Waiting | None:
-        """What stands next in the queue, when it belongs to this batch: the same sender, held together or both late, and no action."""
-        if not lane.waiting or batch[0].action:
+        """What stands next in the queue, when it belongs to this batch: held together and of the same sender, or both late, and no action.
+
+        What was begun before (a kill, a drain) is tried again with what it was begun with and nothing else: if it is poison, it dies alone.
+        """
+        if not lane.waiting or batch[0].action or lane.waiting[0].action:
             return None
         following = lane.waiting[0]
-        together = lane.holding.quiet_s > 0 or (lane.holding.is_late(batch[-1]) and lane.holding.is_late(following))
-        return lane.waiting.popleft() if together and not following.action and following.person_id == batch[0].person_id else None
+        late = lane.holding.is_late(batch[-1]) and lane.holding.is_late(following)  # of anybody: all that waited is one turn (CH-55)
+        tried = batch[0].attempts or following.attempts
+        held = lane.holding.quiet_s > 0 and following.person_id == batch[0].person_id
+        together = following.turn_id == batch[0].turn_id if tried else held or late
+        return lane.waiting.popleft() if together else None
+
+
+_NUMBERED = re.compile(r"(\D*)(\d+)")
+
+
+def in_platform_order(batch: Sequence[Waiting]) -> tuple[Waiting, ...]:
+    """Joined messages in the order of the platform's numbers (an album arrives in any: CH-66); as they arrived where ids are no numbers."""
+    ids = [_NUMBERED.fullmatch(item.platform_message_id) for item in batch]
+    numbers = {item.row_id: int(found[2]) for item, found in zip(batch, ids, strict=True) if found}
+    if len(numbers) < len(batch) or len({found[1] for found in ids if found}) > 1:
+        return tuple(batch)
+    return tuple(sorted(batch, key=lambda item: numbers[item.row_id]))

@@ -1,8 +1,11 @@
-"""Starts and ends, as the database remembers them: three unclean ends within five minutes park what an earlier run left (CH-102)."""
+"""Starts and ends, as the database remembers them: three unclean ends within five minutes park what earlier runs left (CH-102).
+
+An unclean end leaves no note; it is noticed, and counted, at the start after it. What is parked stays so until the operator releases it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -16,16 +19,21 @@ UNCLEAN_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """`running_since` is set while a run has not said goodbye; `unclean` holds the starts of runs that never did."""
+    """`running_since` is set while a run has not said goodbye; `unclean` holds when it was noticed that one never did.
+
+    `parked`: what earlier runs left waits for the operator.
+    """
 
     running_since: datetime | None = None
     unclean: tuple[datetime, ...] = ()
+    parked: bool = False
 
 
-def begun(life: Life, now: datetime) -> tuple[Life, bool]:
-    """The life after a start, and whether what is unfinished must wait for the operator."""
-    unclean = tuple(at for at in (*life.unclean, *((life.running_since,) if life.running_since else ())) if now - at < WITHIN)
-    return Life(running_since=now, unclean=unclean), len(unclean) >= UNCLEAN_MAX
+def begun(life: Life, now: datetime) -> Life:
+    """The life after a start."""
+    noticed = (*life.unclean, now) if life.running_since else life.unclean
+    unclean = tuple(at for at in noticed if now - at < WITHIN)
+    return Life(running_since=now, unclean=unclean, parked=life.parked or len(unclean) >= UNCLEAN_MAX)
 
 
 def load(connection: sa.Connection) -> Life:
@@ -36,6 +44,7 @@ def load(connection: sa.Connection) -> Life:
     return Life(
         running_since=datetime.fromisoformat(since) if since else None,
         unclean=tuple(datetime.fromisoformat(at) for at in value.get("unclean", ())),
+        parked=value.get("parked", False),
     )
 
 
@@ -43,6 +52,7 @@ def save(connection: sa.Connection, life: Life, now: datetime) -> None:
     value = {
         "running_since": life.running_since.isoformat() if life.running_since else None,
         "unclean": [at.isoformat() for at in life.unclean],
+        "parked": life.parked,
     }
     changed = connection.execute(sa.update(settings).where(settings.c.key == KEY).values(value=value, updated_at=now))
     if changed.rowcount == 0:
@@ -50,12 +60,17 @@ def save(connection: sa.Connection, life: Life, now: datetime) -> None:
 
 
 def start(connection: sa.Connection, now: datetime) -> bool:
-    """Note a start; True when the last runs ended badly so often that deliveries are parked."""
-    life, parked = begun(load(connection), now)
+    """Note a start; True when runs ended badly so often that what they left is parked."""
+    life = begun(load(connection), now)
     save(connection, life, now)
-    return parked
+    return life.parked
+
+
+def release(connection: sa.Connection, now: datetime) -> None:
+    """The operator has decided: nothing is parked any more, and unclean ends count anew."""
+    save(connection, replace(load(connection), unclean=(), parked=False), now)
 
 
 def stop(connection: sa.Connection, now: datetime) -> None:
     """Note a clean end."""
-    save(connection, Life(), now)
+    save(connection, Life(parked=load(connection).parked), now)

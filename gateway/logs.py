@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from agent.llm.masking import mask
+
 _delivery: ContextVar[str] = ContextVar("delivery", default="")
 
-# Shapes of secrets that no configuration names: keys in errors of libraries, tokens in addresses.
-_SHAPES = re.compile(
-    r"\b(?:sk-[\w-]{8,}|yg_[\w-]{8,}|\d{6,12}:[\w-]{10,}|xox[abp]-[\w-]{8,})|(?<=[?&]token=)[^&\s]+|(?<=[?&]access_token=)[^&\s]+|(?<=Bearer )\S+"
-)
+# Shapes of secrets that no configuration names, beside those of providers' keys: our tokens, a bot's token (also in an address, behind "/bot").
+_SHAPES = re.compile(r"\byg_[\w-]{8,}|(?<!\d)\d{6,12}:[\w-]{10,}|\bxox[abp]-[\w-]{8,}")
+_IN_ADDRESS = re.compile(r"([?&](?:access_token|token|secret|corpsecret|password|signature|ticket)=)[^&\s\"']+")
 _QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "chromadb", "alembic", "aiohttp.access", "asyncio")  # they log addresses with tokens
 
 
@@ -47,7 +48,7 @@ class Redactor(logging.Filter):
     def clean(self, text: str) -> str:
         if self._known is not None:
             text = self._known.sub("***", text)
-        return _SHAPES.sub("***", text)
+        return _IN_ADDRESS.sub(r"\1***", _SHAPES.sub("***", mask(text)))
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.delivery = _delivery.get()
@@ -65,7 +66,8 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         delivery_id = getattr(record, "delivery", "")
         tied = f" [{delivery_id}]" if delivery_id else ""
-        line = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%d %H:%M:%S} {record.levelname:<7} {record.name}{tied} {record.msg.translate(_CONTROLS)}"
+        at = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%d %H:%M:%S}"
+        line = f"{at} {record.levelname:<7} {record.name}{tied} {str(record.msg).translate(_CONTROLS)}"
         return f"{line}\n{record.exc_text}" if record.exc_text else line
 
 

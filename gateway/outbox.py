@@ -8,28 +8,50 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import sqlalchemy as sa
 
+from channels.errors import ChannelError
 from channels.message import Account, Address
-from channels.port import Channel, Editing, OutboundPart, Reconcile, SendOutcome, Sent, Unknown
+from channels.port import Channel, Editing, OutboundPart, Reactions, Reconcile, SendOutcome, Sent, TryLater, Unknown
+from channels.units import measure
 from gateway import intake, outbox_store
 from gateway.gate import Gates
-from gateway.outbox_rules import Change, Next, PartState, Step, next_step, settle
+from gateway.outbox_rules import MARGIN_S, Change, Next, PartState, Step, next_step, settle, settle_look_up
 from gateway.outbox_store import OpenPart
+from gateway.patience import write_at_last
 from memory.database import Database
 from memory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 SEND_LIMIT_S = 60.0  # a send that has not answered by then is unknown
+SIGN_LIMIT_S = 15.0  # typing, reactions, previews
 STORE_RETRY_S = 1.0
+FAULT_RETRY_S = 60.0  # after a fault of ours with a part
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 FindChannel = Callable[[Account], Channel | None]
 MarkSentAgain = Callable[[OpenPart], str]
+
+
+async def asked(call: Awaitable[T], limit_s: float, what: str) -> T | Unknown:
+    """What a call to an adapter came to. When it raises, or does not come back, nobody can tell what arrived."""
+    try:
+        async with asyncio.timeout(limit_s):
+            return await call
+    except TimeoutError:
+        return Unknown(f"no answer within {limit_s:g} s")
+    except (ChannelError, OSError) as error:
+        log.info("%s failed: %s", what, error)
+        return Unknown(str(error))
+    except Exception as error:  # a home of its own (STYLE: lane worker): one faulty adapter must not end every other chat's sending
+        log.exception("%s raised", what)
+        return Unknown(f"the adapter failed: {type(error).__name__}")
 
 
 class Outbox:
@@ -46,8 +68,9 @@ class Outbox:
         marked_text: MarkSentAgain,
         on_outcome: Callable[[OpenPart, PartState], None] = lambda _part, _state: None,
         on_account_stopped: Callable[[Account, str], None] = lambda _account, _reason: None,
+        revoked: Callable[[sa.Connection, Address], bool] = lambda _connection, _address: False,
     ) -> None:
-        """`marked_text`: the words of a part that may be a second copy, in the reader's language."""
+        """`marked_text`: the words of a part that may be a second copy, in the reader's language. `revoked`: whether a chat lost its access."""
         self._db = db
         self._clock = clock
         self._gates = gates
@@ -56,22 +79,33 @@ class Outbox:
         self._marked_text = marked_text
         self._on_outcome = on_outcome
         self._on_account_stopped = on_account_stopped
+        self._revoked = revoked
         self._pumps: dict[str, asyncio.Event] = {}
         self._moving: set[str] = set()  # chats with something that can leave now, not waiting for a gate
         self._still = asyncio.Event()
         self._still.set()
         self._losses: set[str] = set()
+        self._left: tuple[str, ...] = ()  # chats with parts of earlier runs, while those are parked (CH-102)
+        self._parked_to = 0  # parts up to this row are parked
         self._open = True
 
-    async def recover(self) -> None:
-        """Take up what an earlier run left (CH-101)."""
+    async def recover(self, *, parked: bool) -> None:
+        """Look at what earlier runs left and send what may still be sent (CH-101). `parked`: it waits for `release` (CH-102)."""
         now = self._clock()
+        left = await self._db.write(lambda connection: outbox_store.recover(connection, now))
+        self._losses.update(left.losses)
+        self._left = left.addresses
+        if left.expired:
+            log.warning("%d parts had waited longer than they may and are not sent; who lost an answer is told with the next one", left.expired)
+        if parked:
+            self._parked_to = left.newest
+        else:
+            self.release()
 
-        def work(connection: sa.Connection) -> tuple[list[str], list[str]]:
-            return outbox_store.recover(connection, now), outbox_store.untold_losses(connection)
-
-        addresses, losses = await self._db.write(work)
-        self._losses.update(losses)
+    def release(self) -> None:
+        """Send what earlier runs left."""
+        self._parked_to = 0
+        addresses, self._left = self._left, ()
         for address in addresses:
             self.wake(address)
 
@@ -83,13 +117,23 @@ class Outbox:
         if woken is None:
             woken = self._pumps[address] = asyncio.Event()
             self._group.create_task(self._pump(address, woken), name=f"outbox {address}")
+        self._move(address, True)
         woken.set()
 
     def wake_account(self, account: Account) -> None:
-        prefix = f"{account}:"
+        prefix = str(Address(account=account, chat_id=""))
         for address in list(self._pumps):
             if address.startswith(prefix):
                 self.wake(address)
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        """Put a reaction to a message, where the platform has them. Skipped while the gate is closed (CH-91)."""
+        channel = self._find_channel(address.account)
+        if not isinstance(channel, Reactions) or not self._gates.is_open(address, self._clock()):
+            return
+        outcome = await asked(channel.react(address, message_id, emoji), SIGN_LIMIT_S, f"a reaction in {address}")
+        if isinstance(outcome, TryLater) and outcome.after_s:
+            self._gates.close(address, self._clock(), outcome.after_s + MARGIN_S)
 
     def busy_at(self, address: str) -> bool:
         """Whether a chat has unfinished parts."""
@@ -122,6 +166,9 @@ class Outbox:
                 except StoreUnavailable:
                     log.warning("outbox of %s: the database cannot be used now", address)
                     until = self._clock() + timedelta(seconds=STORE_RETRY_S)
+                except Exception:  # a home of its own (STYLE: lane worker): a fault with one chat's part must not end every other chat's sending
+                    log.exception("the oldest part for %s cannot be moved", address)
+                    until = self._clock() + timedelta(seconds=FAULT_RETRY_S)
                 if until is None:
                     return
                 wait = (until - self._clock()).total_seconds()
@@ -144,10 +191,18 @@ class Outbox:
 
     async def _one(self, address: str) -> datetime | None:
         """Move the oldest open part one step. None when nothing is open; else when to look again (now, or a later time)."""
-        opened = await self._db.read(lambda connection: outbox_store.next_open(connection, address))
+
+        def look(connection: sa.Connection) -> tuple[OpenPart | None, bool]:
+            found = outbox_store.next_open(connection, address, after=self._parked_to)
+            return found, found is not None and found.kind != "notice" and self._revoked(connection, found.part.address)
+
+        opened, revoked = await self._db.read(look)
         if opened is None:
             return None
         now = self._clock()
+        if revoked:
+            await self._finish(opened, Change(state=PartState.FAILED, reason="revoked", unknowns=opened.view.unknowns))
+            return now
         account = opened.part.address.account
         channel = self._find_channel(account)
         if channel is None or self._gates.stopped(account):
@@ -175,21 +230,23 @@ class Outbox:
             case Step.SEND:
                 await self._send(opened, opened.part, channel)
             case Step.SEND_MARKED:
-                await self._send(opened, replace(opened.part, text=self._marked_text(opened)), channel)
+                again = replace(opened.part, text=self._marked_text(opened), sent_again=True)
+                if measure(again.text, channel.capabilities.text_unit) <= channel.capabilities.text_max:
+                    await self._send(opened, again, channel)
+                else:
+                    reason = "it may have arrived, and a second copy has no room to say so"
+                    await self._finish(opened, Change(state=PartState.FAILED, reason=reason, unknowns=unknowns))
         return now
 
     async def _look_up(self, opened: OpenPart, channel: Channel) -> None:
         assert isinstance(channel, Reconcile), "capabilities declare reconcile, so the channel has it (a contract test holds this)"
-        async with asyncio.timeout(SEND_LIMIT_S):
-            found = await channel.find(opened.part, opened.view.attempted_at or opened.view.expires_at)
-        if found is None:
-            await self._finish(opened, Change(state=PartState.QUEUED, unknowns=opened.view.unknowns))
-        else:
-            await self._finish(opened, Change(state=PartState.SENT, platform_ids=found, unknowns=opened.view.unknowns))
+        since = opened.view.attempted_at or self._clock()
+        found = await asked(channel.find(opened.part, since), SEND_LIMIT_S, f"looking for part {opened.part.part_id}")
+        await self._finish(opened, settle_look_up(opened.view, found, self._clock()))
 
     async def _send(self, opened: OpenPart, part: OutboundPart, channel: Channel) -> None:
         now = self._clock()
-        if not await self._db.write(lambda connection: outbox_store.mark_sending(connection, opened.row_id, now)):
+        if not await self._db.write(lambda connection: outbox_store.mark_sending(connection, opened.row_id, part, now)):
             return
         outcome = await self._outcome(part, channel)
         change = settle(opened.view, outcome, self._clock(), jitter=random.random())
@@ -201,17 +258,11 @@ class Outbox:
         await self._finish(opened, change, part=part)
 
     async def _outcome(self, part: OutboundPart, channel: Channel) -> SendOutcome:
-        try:
-            async with asyncio.timeout(SEND_LIMIT_S):
-                if part.edit_of and isinstance(channel, Editing):
-                    outcome = await channel.edit(part.address, part.edit_of, part)
-                    return Sent((part.edit_of,)) if outcome == Sent() else outcome
-                return await channel.send(part)
-        except TimeoutError:
-            return Unknown(f"no answer within {SEND_LIMIT_S:g} s")
-        except Exception as error:  # a home of its own (STYLE: lane worker): one faulty adapter must not end every other chat's sending
-            log.exception("sending part %s raised", part.part_id)
-            return Unknown(f"the adapter failed: {type(error).__name__}")
+        what = f"sending part {part.part_id}"
+        if part.edit_of and isinstance(channel, Editing):
+            outcome = await asked(channel.edit(part.address, part.edit_of, part), SEND_LIMIT_S, what)
+            return Sent((part.edit_of,)) if outcome == Sent() else outcome
+        return await asked(channel.send(part), SEND_LIMIT_S, what)
 
     async def _finish(self, opened: OpenPart, change: Change, part: OutboundPart | None = None) -> None:
         now = self._clock()
@@ -222,7 +273,8 @@ class Outbox:
                 old = opened.part.address
                 intake.move_chat(connection, old=old, new=Address(account=old.account, chat_id=change.new_chat_id, thread_id=old.thread_id))
 
-        await self._written(work)
+        # What a platform answered is known only here.
+        await write_at_last(self._db, work, f"the outcome of part {opened.part.part_id}")
         if change.new_chat_id:
             self.wake(str(replace(opened.part.address, chat_id=change.new_chat_id)))
         if change.state in (PartState.FAILED, PartState.EXPIRED):
@@ -230,13 +282,3 @@ class Outbox:
             if opened.kind == "answer":
                 self._losses.add(str(opened.part.address))
         self._on_outcome(opened, change.state)
-
-    async def _written(self, work: Callable[[sa.Connection], None]) -> None:
-        """What a platform answered is known only here: keep trying until the database takes it (RL-4)."""
-        while True:
-            try:
-                await self._db.write(work)
-                return
-            except StoreUnavailable:
-                log.warning("the outcome of a send cannot be stored now; trying again")
-                await asyncio.sleep(STORE_RETRY_S)

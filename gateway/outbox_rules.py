@@ -13,9 +13,7 @@ from typing import assert_never
 from channels.port import Capabilities, ChatMoved, NeedsOperator, Refused, SendOutcome, Sent, TryLater, Unknown
 
 MARGIN_S = 0.5  # after a platform's wait, beside up to a tenth of jitter (CH-91)
-EDIT_TRIES = 5  # an unanswered edit is repeated, editing is idempotent (CH-97); this bounds it
-UNKNOWN_MAX = 2
-RETRY_S = 1.0  # when "try later" names no time; doubled with every try up to:
+RETRY_S = 1.0  # when nobody names a time to wait; doubled with every try up to:
 RETRY_MAX_S = 60.0
 
 
@@ -33,7 +31,7 @@ OPEN = (PartState.QUEUED, PartState.SENDING, PartState.UNKNOWN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartView:
-    """What the rules look at. `unknowns` counts the tries of which nobody can tell whether they arrived."""
+    """What the rules look at. `unknowns` counts the tries of which nobody can tell whether they arrived; `attempted_at` is the first of them."""
 
     state: PartState
     attempts: int
@@ -42,6 +40,7 @@ class PartView:
     not_before: datetime | None = None
     attempted_at: datetime | None = None
     is_edit: bool = False
+    sent_again: bool = False
 
 
 class Step(StrEnum):
@@ -69,12 +68,12 @@ def next_step(part: PartView, now: datetime, can: Capabilities, closed_until: da
     if part.state is PartState.QUEUED:
         return Next(step=Step.SEND)
     if part.is_edit:
-        return Next(step=Step.SEND if part.unknowns < EDIT_TRIES else Step.GIVE_UP)
+        return Next(step=Step.SEND)  # editing is idempotent: an unanswered edit is repeated (CH-97)
     if can.resend_key_s is not None and part.attempted_at is not None and now - part.attempted_at < timedelta(seconds=can.resend_key_s):
         return Next(step=Step.SEND)
     if can.reconcile:
         return Next(step=Step.LOOK_UP)
-    return Next(step=Step.SEND_MARKED if part.unknowns < UNKNOWN_MAX else Step.GIVE_UP)
+    return Next(step=Step.GIVE_UP if part.sent_again else Step.SEND_MARKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +91,30 @@ class Change:
     stop_account: str = ""
 
 
+def backoff_s(tries: int) -> float:
+    """Seconds to wait of our own accord after so many tries before: 1, 2, 4 … 60."""
+    return min(RETRY_MAX_S, RETRY_S * 2 ** min(tries, 10))
+
+
+def settle_look_up(part: PartView, found: tuple[str, ...] | Unknown | None, now: datetime) -> Change:
+    """The change that a look at the platform makes: the part is there, is not there (then it is sent), or nobody could say."""
+    match found:
+        case Unknown(reason=reason):
+            wait = timedelta(seconds=backoff_s(part.unknowns))
+            return Change(state=PartState.UNKNOWN, reason=reason, unknowns=part.unknowns, not_before=now + wait)
+        case None:
+            return Change(state=PartState.QUEUED, unknowns=part.unknowns)
+        case _:
+            return Change(state=PartState.SENT, platform_ids=found, unknowns=part.unknowns)
+
+
 def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float) -> Change:
     """The change that `outcome` of one try makes. `jitter`: 0 to 1, chosen by the caller."""
     match outcome:
         case Sent(platform_ids=ids):
             return Change(state=PartState.SENT, platform_ids=ids, unknowns=part.unknowns)
         case TryLater(after_s=after):
-            own = min(RETRY_MAX_S, RETRY_S * 2 ** min(part.attempts, 10))
-            wait = (after or own) * (1 + 0.1 * jitter) + MARGIN_S
+            wait = (after or backoff_s(part.attempts)) * (1 + 0.1 * jitter) + MARGIN_S
             return Change(
                 state=PartState.QUEUED,
                 not_before=now + timedelta(seconds=wait),
@@ -108,14 +123,21 @@ def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float
                 reason=f"asked to wait {after:g} s" if after else "not reachable",
             )
         case Unknown(reason=reason):
-            return Change(state=PartState.UNKNOWN, reason=reason or "no answer came", unknowns=part.unknowns + 1)
+            wait = backoff_s(part.unknowns)  # a platform that is down must not be hammered
+            return Change(
+                state=PartState.UNKNOWN,
+                reason=reason or "no answer came",
+                unknowns=part.unknowns + 1,
+                not_before=now + timedelta(seconds=wait),
+            )
         case Refused(gone=True, reason=reason) if part.is_edit:
-            return Change(state=PartState.QUEUED, reason=reason, unknowns=part.unknowns, as_new=True)
+            return Change(state=PartState.QUEUED, reason=reason, as_new=True)  # nothing of it is on show: the count begins anew
         case Refused(reason=reason):
             return Change(state=PartState.FAILED, reason=reason, unknowns=part.unknowns)
         case NeedsOperator(reason=reason):
             return Change(state=PartState.QUEUED, reason=reason, unknowns=part.unknowns, stop_account=reason)
         case ChatMoved(new_chat_id=chat_id):
-            return Change(state=PartState.QUEUED, unknowns=part.unknowns, new_chat_id=chat_id)
+            later = now + timedelta(seconds=backoff_s(part.attempts)) if part.attempts > 1 else None  # two chats may name each other
+            return Change(state=PartState.QUEUED, unknowns=part.unknowns, new_chat_id=chat_id, not_before=later)
         case _ as never:
             assert_never(never)

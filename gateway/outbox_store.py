@@ -48,7 +48,7 @@ class OpenPart:
 _INSERT = sa.insert(outbox)
 _NEXT = (
     sa.select(outbox)
-    .where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_OPEN_STATES))
+    .where(outbox.c.address == sa.bindparam("of"), outbox.c.id > sa.bindparam("after"), outbox.c.state.in_(_OPEN_STATES))
     .order_by(outbox.c.id)
     .limit(1)
 )
@@ -58,8 +58,9 @@ _SENDING = (
     .values(
         state=PartState.SENDING.value,
         attempts=outbox.c.attempts + 1,
-        attempted_at=sa.func.coalesce(outbox.c.attempted_at, sa.bindparam("now", type_=outbox.c.attempted_at.type)),
+        attempted_at=sa.case((outbox.c.unknowns > 0, outbox.c.attempted_at), else_=sa.bindparam("now", type_=outbox.c.attempted_at.type)),
         updated_at=sa.bindparam("now", type_=outbox.c.updated_at.type),
+        part=sa.bindparam("new_part", type_=outbox.c.part.type),
     )
 )
 _CHANGING = ("state", "reason", "platform_ids", "not_before", "unknowns", "part", "address", "updated_at")
@@ -73,6 +74,17 @@ _RECOVER = (
     .where(outbox.c.state == PartState.SENDING.value)
     .values(state=PartState.UNKNOWN.value, unknowns=outbox.c.unknowns + 1, updated_at=sa.bindparam("now"))
 )
+_CANCEL = (
+    sa.update(outbox)
+    .where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_OPEN_STATES), outbox.c.kind == "answer")
+    .values(state=PartState.EXPIRED.value, reason="reset", told=True, updated_at=sa.bindparam("now"))
+)
+_EXPIRE = (
+    sa.update(outbox)
+    .where(outbox.c.state.in_(_OPEN_STATES), outbox.c.expires_at <= sa.bindparam("now", type_=outbox.c.expires_at.type))
+    .values(state=PartState.EXPIRED.value, reason="expired", updated_at=sa.bindparam("now", type_=outbox.c.updated_at.type))
+)
+_NEWEST_ROW = sa.select(sa.func.max(outbox.c.id))
 _ADDRESSES = sa.select(outbox.c.address).where(outbox.c.state.in_(_OPEN_STATES)).distinct()
 _UNTOLD = sa.select(outbox.c.address).where(outbox.c.state.in_(_LOST), outbox.c.kind == "answer", sa.not_(outbox.c.told)).distinct()
 _TOLD = sa.update(outbox).where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_LOST), sa.not_(outbox.c.told)).values(told=True)
@@ -104,9 +116,9 @@ def put(connection: sa.Connection, parts: Sequence[NewPart], now: datetime) -> N
     ])  # fmt: skip
 
 
-def next_open(connection: sa.Connection, address: str) -> OpenPart | None:
-    """The oldest unfinished part of a chat: the only one that may be sent (CH-81)."""
-    row = connection.execute(_NEXT, {"of": address}).one_or_none()
+def next_open(connection: sa.Connection, address: str, *, after: int = 0) -> OpenPart | None:
+    """The oldest unfinished part of a chat: the only one that may be sent (CH-81). Rows up to `after` are parked."""
+    row = connection.execute(_NEXT, {"of": address, "after": after}).one_or_none()
     return _open_part(row) if row else None
 
 
@@ -120,23 +132,23 @@ def _open_part(row: sa.Row[Any]) -> OpenPart:
         not_before=row.not_before,
         attempted_at=row.attempted_at,
         is_edit=bool(part.edit_of),
+        sent_again=part.sent_again,
     )
     return OpenPart(
         row_id=row.id, kind=row.kind, turn_id=row.turn_id, message_id=row.message_id, delivery_id=row.delivery_id, part=part, view=view
     )
 
 
-def mark_sending(connection: sa.Connection, row_id: int, now: datetime) -> bool:
-    """Before the request leaves; False when the part is finished already."""
-    return connection.execute(_SENDING, {"row": row_id, "now": now}).rowcount == 1
+def mark_sending(connection: sa.Connection, row_id: int, part: OutboundPart, now: datetime) -> bool:
+    """Before the request leaves: `part` as it will leave. False when it is finished already."""
+    return connection.execute(_SENDING, {"row": row_id, "new_part": to_json(part), "now": now}).rowcount == 1
 
 
 def apply(connection: sa.Connection, opened: OpenPart, change: Change, now: datetime, *, part: OutboundPart | None = None) -> None:
     """Write what a try came to. `part`: the words now to be sent, when they differ from the stored ones."""
     current = part or opened.part
     if change.new_chat_id:
-        address = replace(current.address, chat_id=change.new_chat_id)
-        current = replace(current, address=address)
+        current = moved(current, change.new_chat_id)
     if change.as_new:
         current = replace(current, edit_of="")
     connection.execute(_CHANGE, {
@@ -146,10 +158,46 @@ def apply(connection: sa.Connection, opened: OpenPart, change: Change, now: date
     })  # fmt: skip
 
 
-def recover(connection: sa.Connection, now: datetime) -> list[str]:
-    """What was being sent when the program ended is unknown now; returns every address with unfinished parts (CH-101)."""
+def readdress(connection: sa.Connection, chat_key: str, new_chat_id: str) -> None:
+    """A chat moved: what waits to be sent there, and in its topics, goes to the new one (CH-166)."""
+    like = outbox.c.address.startswith(f"{chat_key}:", autoescape=True)
+    query = sa.select(outbox.c.id, outbox.c.address, outbox.c.part).where(outbox.c.state.in_(_OPEN_STATES), (outbox.c.address == chat_key) | like)
+    for row in connection.execute(query).all():
+        if row.address == chat_key or row.address.startswith(f"{chat_key}:"):
+            part = moved(from_json(OutboundPart, row.part), new_chat_id)
+            connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(address=str(part.address), part=to_json(part)))
+
+
+def moved(part: OutboundPart, new_chat_id: str) -> OutboundPart:
+    return replace(part, address=replace(part.address, chat_id=new_chat_id))
+
+
+def cancel(connection: sa.Connection, address: str, now: datetime) -> None:
+    """The talk of a chat was reset: what is left of its answers is not sent any more, and nobody is told that it was lost (DL-14)."""
+    connection.execute(_CANCEL, {"of": address, "now": now})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What earlier runs left: chats with unfinished parts, chats that lost an answer and were not told, how many parts expired meanwhile, and
+    the newest row of all."""
+
+    addresses: tuple[str, ...]
+    losses: tuple[str, ...]
+    expired: int
+    newest: int
+
+
+def recover(connection: sa.Connection, now: datetime) -> Left:
+    """At a start: what was being sent is unknown now, what waited too long expires (CH-82, CH-101)."""
     connection.execute(_RECOVER, {"now": now})
-    return list(connection.execute(_ADDRESSES).scalars())
+    expired = connection.execute(_EXPIRE, {"now": now}).rowcount
+    return Left(
+        addresses=tuple(connection.execute(_ADDRESSES).scalars()),
+        losses=tuple(untold_losses(connection)),
+        expired=expired,
+        newest=connection.execute(_NEWEST_ROW).scalar() or 0,
+    )
 
 
 def untold_losses(connection: sa.Connection) -> list[str]:

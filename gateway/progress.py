@@ -5,7 +5,7 @@ A step carries the whole draft, never a piece of it: whoever reads it decides wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agent.llm.port import Finish, Usage
@@ -25,12 +25,12 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The last step. `state` is answered, empty, silent, stopped or failed; `code` says why it failed (a code of `agent.errors`, or `budget:day`)."""
+    """The last step. `state` is answered, empty, silent, stopped or failed; `code` says why it failed (a code of `agent.errors`, `budget:day`, …)."""
 
     state: str
     text: str = ""
     code: str = ""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     finish: Finish | None = None
 
 

@@ -9,6 +9,7 @@ from gateway.config import Config, Rate
 from gateway.throttle import Throttle
 
 MINUTE = timedelta(minutes=1)
+BOT_EVENTS, BOT_WINDOW, BOT_SILENCE = 20, MINUTE, MINUTE  # of listed bots in one chat (CH-120): two bots that answer each other come to rest
 
 
 class Rates:
@@ -18,6 +19,8 @@ class Rates:
         self._clock = clock
         self._config = config
         self._notices = Throttle(1, MINUTE)
+        self._bots = Throttle(BOT_EVENTS, BOT_WINDOW)
+        self._silent_until: dict[str, datetime] = {}
         self._rate: Rate | None = None
         self._limits: list[Throttle | None] = []
 
@@ -29,6 +32,16 @@ class Rates:
             self._limits = [Throttle(limit, MINUTE) if limit else None for limit in (rate.person_per_minute, rate.chat_per_minute)]
         now = self._clock()
         return any(limit is not None and limit.take(key, now) > 0 for limit, key in zip(self._limits, (person, address), strict=True))
+
+    def bot_over(self, address: str) -> bool:
+        """Whether one more event of a listed bot in this chat is too much; then bots there are not heard for a minute."""
+        now = self._clock()
+        if now < self._silent_until.get(address, now):
+            return True
+        self._silent_until.pop(address, None)
+        if self._bots.take(address, now) > 0:
+            self._silent_until[address] = now + BOT_SILENCE
+        return address in self._silent_until
 
     def may_tell(self, address: str) -> bool:
         """Whether a refusal in this chat may be said: once a minute (CH-63)."""

@@ -27,4 +27,5 @@ def receipt(record: Record, *, turn_id: str, attempt: int, outcome: str, total_m
         "memories": {"used": [], "reason": memory_reason},
         "tools": [{"name": use.name, "ok": use.ok, "ms": use.milliseconds} for use in record.tools],
         "outcome": outcome,
+        "finish": record.finish.value if record.finish else "",
     }

@@ -5,6 +5,7 @@ Rules CH-80, CH-82, CH-96.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +22,8 @@ from gateway.language import say
 from gateway.outbox import Outbox
 from gateway.outbox_store import NewPart
 from gateway.turn_store import TurnEnd
+
+log = logging.getLogger(__name__)
 
 FindCapabilities = Callable[[Account], Capabilities | None]
 
@@ -44,7 +47,10 @@ class Replies:
     def compose(self, address: Address, ending: TurnEnd, asked: Waiting, *, language: str, now: datetime, preview_id: str) -> Reply:
         """The parts of a turn's end. A preview on show becomes the first of them by its last edit (CH-96)."""
         can, text = self._can(address.account), ending.answer or ending.notice
-        if can is None or not text:
+        if not text:
+            return Reply()
+        if can is None:
+            log.error("the answer of turn %s cannot leave: there is no channel %s", ending.turn_id, address.account)
             return Reply()
         blank = NewPart(
             part=OutboundPart(part_id=f"{ending.turn_id}.{ending.attempt}", address=address, text="", markup=can.markup),
@@ -56,12 +62,11 @@ class Replies:
         )
         if can.log_is_delivery:
             return Reply(parts=(replace(blank, delivered=True, part=replace(blank.part, text=text)),))
-        parts = _parts(blank, render(text, can))
-        if parts:
-            parts[0] = replace(parts[0], part=replace(parts[0].part, reply_to=asked.platform_message_id, edit_of=preview_id))
+        parts = _parts(blank, render(text, can) or render(say(language, "empty"), can))  # marks around nothing leave nothing (CH-141)
+        parts[0] = replace(parts[0], part=replace(parts[0].part, reply_to=asked.platform_message_id, edit_of=preview_id))
         lost = self._outbox.losses(str(address))
         if lost:
-            parts[:0] = _parts(blank, [Piece(say(language, "lost_answer"))], first=0)
+            parts[:0] = _parts(replace(blank, kind="notice"), [Piece(say(language, "lost_answer"))], first=0)
         return Reply(parts=tuple(parts), tells_losses=lost)
 
     def notice(self, address: Address, text: str, *, part_id: str, now: datetime, delivery_id: str = "", conversation_id: str = "") -> Reply:
@@ -92,6 +97,9 @@ class Replies:
                 for number, part in enumerate(parts, 1)
             )
         )
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        await self._outbox.react(address, message_id, emoji)
 
     def mark_told(self, connection: sa.Connection, address: str) -> None:
         outbox_store.mark_told(connection, address)

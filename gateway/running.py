@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from agent.errors import ModelBroken, ModelError
@@ -25,7 +26,8 @@ from gateway.http.model_setup import Endpoint
 from gateway.http.reach import check_bind
 from gateway.http.views import FaultView
 from gateway.logs import Redactor
-from memory.errors import StoreUnavailable
+from memory.database import Database
+from memory.errors import StoreError, StoreUnavailable
 from memory.instance_lock import InstanceLock
 from memory.migrate import migrate
 
@@ -65,7 +67,7 @@ class Gateway:
         redactor.know(secret_values(loaded.config))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Started], None] = lambda _started: None) -> None:
-        """Until `stop` is set and everything is drained. Raises CannotStart, StoreError or OSError when it cannot begin."""
+        """Until `stop` is set and everything is drained. Raises CannotStart or StoreError when it cannot begin."""
         config, clock = self._standing.config, self._choices.clock
         _prepare_folders(config)
         async with AsyncExitStack() as stack:
@@ -87,13 +89,13 @@ class Gateway:
                         probe=self._probe_model,
                         control_secret=secret,
                     )
-                    await self._start(parts, group, stack, ready, lock, secret)
+                    jobs = await self._start(parts, group, stack, ready, lock, secret)
                     await stop.wait()
-                    await self._drain(parts)
+                    await self._drain(parts, jobs)
                     raise _Drained
             except* _Drained:
-                await db.write(lambda connection: lifecycle.stop(connection, clock()))
-            except* CannotStart as faults:
+                await _say_goodbye(db, clock())
+            except* (CannotStart, StoreError) as faults:
                 raise faults.exceptions[0] from None
 
     async def _start(
@@ -104,7 +106,8 @@ class Gateway:
         ready: Callable[[Started], None],
         lock: InstanceLock,
         secret: str,
-    ) -> None:
+    ) -> asyncio.Task[None]:
+        """Everything in order: what earlier runs left goes first. Returns the task of the job runner."""
         owner = await parts.people.ensure_owner()
         if refusal := check_bind(self._standing.config.channels.web, await parts.people.has_accounts()):
             raise CannotStart(refusal)
@@ -116,13 +119,14 @@ class Gateway:
             raise CannotStart(f"cannot listen on {web.host}, port {web.port} ({error.strerror}): set another channels.web.port") from error
         lock.write_info({"url": parts.site.local, "secret": secret})
         await parts.budgets.load()
-        self._standing.parked = await parts.db.write(lambda connection: lifecycle.start(connection, self._choices.clock()))
+        parked = await parts.db.write(lambda connection: lifecycle.start(connection, self._choices.clock()))
+        self._standing.parked = parked
         await parts.channels.apply(plans(self._standing.config, parts.site, self._choices))
-        if self._standing.parked:
-            log.error("%d unclean ends within minutes: unfinished deliveries wait for `yumegate release`", lifecycle.UNCLEAN_MAX)
-        else:
-            await self._release(parts)
-        group.create_task(parts.jobs.run(), name="jobs")
+        if parked:
+            log.error("the gateway ended badly several times: unfinished deliveries wait for `yumegate release`")
+        await parts.outbox.recover(parked=parked)
+        await parts.dispatcher.begin(parked=parked)
+        jobs = group.create_task(parts.jobs.run(), name="jobs")
         group.create_task(self._warm(parts), name="model")
         group.create_task(parts.tally.beat(parts.lanes), name="heartbeat")
         group.create_task(self._watch(parts), name="configuration watch")
@@ -135,30 +139,47 @@ class Gateway:
         self._standing.phase = Phase.RUNNING
         code = await parts.links.make(CONSOLE, owner.id)
         ready(Started(page=parts.site.page, login_link=f"{parts.site.page}/login/{code}"))
+        return jobs
 
-    async def _drain(self, parts: Parts) -> None:
-        """Intake stops with cursors kept, running turns get their time, the outbox flushes in the same time (CH-100)."""
+    async def _drain(self, parts: Parts, jobs: asyncio.Task[None]) -> None:
+        """Intake stops with cursors kept; running turns, commands and jobs get their time, the outbox flushes in the same time (CH-100)."""
         self._standing.phase = Phase.DRAINING
         limit = self._standing.config.delivery.drain_s
         log.info("stopping: running answers get %g s", limit)
         parts.dispatcher.close()
         parts.lanes.close()
+        parts.stateless.close()
+        parts.jobs.close()
         try:
             async with asyncio.timeout(limit):
+                await parts.dispatcher.quiet()
                 await parts.lanes.quiet()
+                await parts.stateless.quiet()
                 await parts.outbox.drained()
+                await asyncio.wait([jobs])
         except TimeoutError:
-            rows = [item.row_id for turn in parts.lanes.turns for item in (*turn.items, *turn.taken)]
-            log.warning("%d answers were cut short; they are taken up at the next start", len(parts.lanes.turns))
-            await parts.db.write(lambda connection: inbox.checkpoint(connection, rows))
+            await self._checkpoint(parts)
         parts.outbox.close()
+        parts.stateless.end()
         parts.streams.close()
         await parts.channels.stop()
 
+    async def _checkpoint(self, parts: Parts) -> None:
+        """The time is up: turns that still run are taken up at the next start, and this try does not count."""
+        rows = [item.row_id for turn in parts.lanes.turns for item in turn.items]
+        if not rows:
+            return
+        log.warning("%d answers were cut short; they are taken up at the next start", len(parts.lanes.turns))
+        try:
+            await parts.db.write(lambda connection: inbox.checkpoint(connection, rows))
+        except StoreUnavailable as error:
+            log.warning("that they were cut short cannot be stored, so this try counts: %s", error)
+
     async def _release(self, parts: Parts) -> int:
-        """Take up what earlier runs left; returns how many messages wait."""
+        """The operator lets go on what was parked; returns how many messages that were."""
+        await parts.db.write(lambda connection: lifecycle.release(connection, self._choices.clock()))
         self._standing.parked = False
-        await parts.outbox.recover()
+        parts.outbox.release()
         return await parts.dispatcher.resume()
 
     async def _each_day(self, parts: Parts) -> None:
@@ -232,6 +253,13 @@ class Gateway:
 
 class _Drained(Exception):
     """Ends the task group after the drain."""
+
+
+async def _say_goodbye(db: Database, now: datetime) -> None:
+    try:
+        await db.write(lambda connection: lifecycle.stop(connection, now))
+    except StoreUnavailable as error:
+        log.warning("the clean end cannot be stored, so the next start counts it as a crash: %s", error)
 
 
 def _prepare_folders(config: Config) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from channels.message import ChatType, InboundEvent
-from gateway.access import includes
+from channels.message import Account, Address, ChatType, InboundEvent
+from gateway.access import Rules, includes
 from memory import conversations
 from memory.ids import new_person, new_space
 from memory.schema import identities, people, spaces
@@ -80,6 +80,22 @@ def space_allowed(connection: sa.Connection, event: InboundEvent) -> bool:
     return row is not None and row.allowed
 
 
+def lost_access(connection: sa.Connection, address: Address, rules: Rules) -> bool:
+    """Whether nobody in a chat may be written to any more: its person was blocked or is no longer admitted, its group no longer allowed (CH-83)."""
+    chat = conversations.conversation_by_key(connection, str(address))
+    if chat is None:
+        return False
+    if chat.space_id is not None:
+        space = connection.execute(sa.select(spaces.c.platform_space_id, spaces.c.allowed).where(spaces.c.id == chat.space_id)).one()
+        return not (space.allowed or rules.admits_group(space.platform_space_id, address.chat_id))
+    person = by_id(connection, chat.person_id or "")
+    if person is None or person.blocked:
+        return True
+    here = (identities.c.channel == address.account.channel) & (identities.c.account == address.account.name)
+    ids = connection.execute(sa.select(identities.c.platform_user_id).where(identities.c.person_id == person.id, here)).scalars()
+    return not includes(role_of(person, listed=any(map(rules.admits, ids))), "user")
+
+
 def open_chat(connection: sa.Connection, event: InboundEvent, *, person_id: str, now: datetime) -> str:
     """A new conversation: a direct chat belongs to its person, a group to its space, which is made with its first admitted message."""
     is_dm = event.chat_type is ChatType.DM
@@ -105,6 +121,21 @@ def _space_id(connection: sa.Connection, event: InboundEvent, now: datetime) -> 
         "platform_space_id": event.parent_chat_id or event.chat_id, "created_at": now,
     })  # fmt: skip
     return space_id
+
+
+def move_space(connection: sa.Connection, account: Account, *, old: str, new: str) -> str:
+    """A group got another id: its space follows, or joins the one that is known there already. Returns its id, empty when there is none."""
+    ids = {"channel": account.channel, "account": account.name}
+    earlier = connection.execute(_SPACE, ids | {"space": old}).one_or_none()
+    present = connection.execute(_SPACE, ids | {"space": new}).one_or_none()
+    if earlier is None or present is None:
+        if earlier is not None:
+            connection.execute(sa.update(spaces).where(spaces.c.id == earlier.id).values(platform_space_id=new))
+        known = earlier or present
+        return known.id if known else ""
+    if earlier.allowed:
+        connection.execute(sa.update(spaces).where(spaces.c.id == present.id).values(allowed=True))
+    return present.id
 
 
 def _space(connection: sa.Connection, event: InboundEvent) -> sa.Row[Any, Any] | None:

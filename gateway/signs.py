@@ -11,18 +11,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from channels.errors import ChannelError
 from channels.message import Address, is_blank
-from channels.port import Capabilities, Channel, Editing, Markup, OutboundPart, Refused, Sent, TryLater, Typing
+from channels.port import Capabilities, Channel, Editing, OutboundPart, Refused, Sent, TryLater, Typing, Unknown
+from channels.render import SILENT
 from gateway.gate import Gates
+from gateway.outbox import SIGN_LIMIT_S, asked
 from gateway.outbox_rules import MARGIN_S
+from memory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 FIRST_CHARACTERS = 40  # visible ones, at which the first preview appears
 FIRST_AFTER_S = 1.5  # or this long after the first of them
-CALL_LIMIT_S = 15.0
+TYPING_OFF_LIMIT_S = 1.0
 TICK_S = 0.2
+STORE_AGAIN_S = 1.0
 
 
 @dataclass(slots=True)
@@ -90,6 +93,8 @@ class Signs:
                     group.create_task(self._typing(self._channel, self._can.typing_refresh_s))
                 if self._may_preview:
                     group.create_task(self._previews())
+        except* Exception:  # the lane worker's home (STYLE): a faulty adapter costs the signs, never the answer (CH-92)
+            log.exception("the signs of %s failed", self._part_id)
         finally:
             await self._typing_off()
 
@@ -102,20 +107,12 @@ class Signs:
     async def _typing(self, channel: Typing, refresh_s: float) -> None:
         while not self.preview_id:
             if self._gates.is_open(self._address, self._clock()):
-                try:
-                    async with asyncio.timeout(CALL_LIMIT_S):
-                        await channel.typing(self._address, True)
-                except (ChannelError, TimeoutError, OSError) as error:
-                    log.debug("typing in %s failed: %s", self._address, error)
+                await asked(channel.typing(self._address, True), SIGN_LIMIT_S, f"typing in {self._address}")
             await asyncio.sleep(refresh_s)
 
     async def _typing_off(self) -> None:
         if isinstance(self._channel, Typing) and self._can.typing_refresh_s is not None and self._gates.is_open(self._address, self._clock()):
-            try:
-                async with asyncio.timeout(1.0):
-                    await self._channel.typing(self._address, False)
-            except (ChannelError, TimeoutError, OSError) as error:
-                log.debug("typing off in %s failed: %s", self._address, error)
+            await asked(self._channel.typing(self._address, False), TYPING_OFF_LIMIT_S, f"the end of typing in {self._address}")
 
     async def _previews(self) -> None:
         loop = asyncio.get_running_loop()
@@ -124,8 +121,8 @@ class Signs:
         while self._may_preview:
             await asyncio.sleep(TICK_S)
             text = self.draft.text
-            if not text.strip():
-                continue
+            if SILENT.startswith(text.strip()):
+                continue  # nothing yet, or perhaps the word that says nothing (CH-144)
             first_word = first_word or loop.time()
             if not self.preview_id and not first_preview_due(text, loop.time() - first_word):
                 continue
@@ -137,31 +134,36 @@ class Signs:
                     shown = visible
             await asyncio.sleep(self._interval or TICK_S)
 
+    async def _keep(self, ids: tuple[str, ...]) -> None:
+        """No further edit before the id is stored: after a kill the answer must find what is on show (CH-97)."""
+        while True:
+            try:
+                return await self._store_preview(ids)
+            except StoreUnavailable as error:
+                log.warning("the preview of %s cannot be stored now: %s", self._part_id, error)
+                await asyncio.sleep(STORE_AGAIN_S)
+
     async def _show(self, text: str) -> bool:
         """Send the first preview or edit it; False when it was not shown."""
-        part = OutboundPart(part_id=self._part_id, address=self._address, text=text, markup=Markup.PLAIN, reply_to=self._reply_to)
-        try:
-            async with asyncio.timeout(CALL_LIMIT_S):
-                if self.preview_id:
-                    assert isinstance(self._channel, Editing), "previews are made only for channels that edit"
-                    outcome = await self._channel.edit(self._address, self.preview_id, part)
-                else:
-                    outcome = await self._channel.send(part)
-        except (ChannelError, TimeoutError, OSError) as error:
-            log.debug("preview in %s failed: %s", self._address, error)
-            self._may_preview = bool(self.preview_id)  # a first preview of which nothing is known is not tried again
-            return False
-        match outcome:
+        part = OutboundPart(part_id=self._part_id, address=self._address, text=text, markup=self._can.markup, reply_to=self._reply_to)
+        if self.preview_id:
+            assert isinstance(self._channel, Editing), "previews are made only for channels that edit"
+            call = self._channel.edit(self._address, self.preview_id, part)
+        else:
+            call = self._channel.send(part)
+        match await asked(call, SIGN_LIMIT_S, f"a preview in {self._address}"):
             case Sent(platform_ids=ids):
                 if not self.preview_id and ids:
                     self.preview_id = ids[0]
-                    await self._store_preview(ids)
+                    await self._keep(ids)
                 return True
             case TryLater(after_s=after):
                 if after:
                     self._gates.close(self._address, self._clock(), after + MARGIN_S)
             case Refused(gone=True):
                 self.preview_id, self._may_preview = "", False
+            case Unknown() if self._can.resend_key_s is not None:
+                pass  # the next try shows the same message, or finds it shown
             case _:
-                self._may_preview = bool(self.preview_id)
+                self._may_preview = bool(self.preview_id)  # a first preview of which nothing is known is not tried again
         return False

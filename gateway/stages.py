@@ -10,8 +10,9 @@ from datetime import datetime
 from agent.turn import Sink
 from channels.html import snapshot_html
 from channels.message import Address
+from channels.partial import closed
 from channels.port import Capabilities, Channel
-from channels.units import measure, settled
+from channels.render import render
 from gateway.gate import Gates
 from gateway.lanes import RunningTurn
 from gateway.signs import Draft, Signs
@@ -64,15 +65,13 @@ class Stages:
             preview_id=start.preview_id,
             may_preview=not self._older_parts(str(address)),
         )
-        return AppStage(signs, turn)
+        return AppStage(self._streams, signs, start, turn)
 
 
 def shorten(text: str, can: Capabilities) -> str:
-    """What of a growing text may be shown as one message: complete graphemes, within the platform's limit (CH-98)."""
-    shown = settled(text).strip()
-    while measure(shown, can.text_unit) > can.text_max:
-        shown = shown[: max(0, len(shown) - max(1, measure(shown, can.text_unit) - can.text_max))]
-    return shown
+    """What of a growing text may be shown as one message: as its first piece will look, whole graphemes, open marks closed (CH-98)."""
+    pieces = render(closed(text), can)
+    return pieces[0].text if pieces else ""
 
 
 class PageStage:
@@ -118,13 +117,16 @@ class PageStage:
 class AppStage:
     """Typing and previews beside the turn."""
 
-    def __init__(self, signs: Signs, turn: RunningTurn) -> None:
+    def __init__(self, streams: Streams, signs: Signs, start: TurnStart, turn: RunningTurn) -> None:
+        self._streams = streams
         self._signs = signs
+        self._start = start
         self._turn = turn
         self._group = asyncio.TaskGroup()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Sink:
+        self._streams.begin(self._start.conversation.id, self._turn.turn_id, self._start.attempt)
         await self._group.__aenter__()
         self._task = self._group.create_task(self._signs.run(), name=f"signs {self._turn.turn_id}")
         return self

@@ -43,8 +43,8 @@ UNKEPT = {"failed": "unkept_failed", "model_busy": "unkept_model_busy", "model_b
 class Asked:
     """One question with its talk. `said` is oldest first, the sides take turns (`alternating`), and the last words are the person's.
 
-    `purpose` and `channel` stand in the usage; `person_id` is empty for a guest; `rate_key` is what the rate limits count by. `instructions` come from
-    whoever asks and are shown to the model as theirs, behind our own. `turns_max` 0 sends all of the talk that fits the model.
+    `purpose` and `channel` stand in the usage; `person_id` is empty for a guest; `rate_key` is what the rate limits count by. `instructions` come
+    from whoever asks and are shown to the model as theirs, behind our own. `turns_max` 0 sends all of the talk that fits the model.
     """
 
     purpose: str
@@ -96,10 +96,31 @@ class Stateless:
         self._rates = rates
         self._tally = tally
         self._slots = asyncio.Semaphore(concurrency)
-        self._learned: dict[str, int] = {}
+        self._learned: dict[str, int] = {}  # windows of models, as they turned out (WD-96)
+        self._running: set[_Waker] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._open = True
+        self._cut = False
+
+    def close(self) -> None:
+        """Take nothing more; what runs may end (CH-100)."""
+        self._open = False
+
+    async def quiet(self) -> None:
+        """Returns when no answer is being made; the caller bounds the wait."""
+        await self._idle.wait()
+
+    def end(self) -> None:
+        """What still runs ends with the code `draining`."""
+        self._cut = True
+        for sink in self._running:
+            sink.changed.set()
 
     def refusal(self, asked: Asked) -> str:
-        """Why this is not answered now: `rate`, or `budget:` and which; empty when it may be, and then it counts for the rate limits."""
+        """Why this is not answered now: `draining`, `rate`, or `budget:` and which. Empty when it may be, and then it counts for the rate limits."""
+        if not self._open:
+            return "draining"
         if used_up := self._budgets.used_up_for(asked.person_id):
             return f"budget:{used_up}"
         return "rate" if self._rates.over(asked.rate_key, asked.rate_key) else ""
@@ -111,14 +132,22 @@ class Stateless:
         task = group.create_task(self._made(asked, sink, record), name=f"{asked.purpose} answer")
         task.add_done_callback(lambda _: sink.changed.set())
         seen = ""
+        self._running.add(sink)
+        self._idle.clear()
         try:
             while not task.done():
+                if self._cut:
+                    yield Ended(state="failed", code="draining")
+                    return
                 yield Grown(record.text) if record.text != seen else Quiet()
                 seen = record.text
                 await sink.wait(QUIET_S)
             yield task.result()
         finally:
             task.cancel()
+            self._running.discard(sink)
+            if not self._running:
+                self._idle.set()
 
     async def _made(self, asked: Asked, sink: _Waker, record: Record) -> Ended:
         began = time.monotonic()

@@ -10,7 +10,7 @@ import asyncio
 import json
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,7 @@ class Streams:
     def end(self, chat_id: str, turn_id: str, outcome: str) -> None:
         self.publish(chat_id, "done", {"turn_id": turn_id, "outcome": outcome})
         self._chat(chat_id).running = False
+        self._forget_quiet()
 
     def publish(self, chat_id: str, name: str, data: Mapping[str, Any]) -> None:
         chat = self._chat(chat_id)
@@ -74,7 +75,7 @@ class Streams:
     def closed(self) -> bool:
         return self._closed
 
-    async def follow(self, chat_id: str, last_event_id: str = "", *, heartbeat_s: float = 15.0) -> AsyncIterator[list[StreamEvent]]:
+    async def follow(self, chat_id: str, last_event_id: str = "", *, heartbeat_s: float = 15.0) -> AsyncGenerator[list[StreamEvent]]:
         """Batches of new events, oldest first, for ever; an empty batch every `heartbeat_s` of silence. Ends when the program stops,
         or when the viewer fell so far behind that events it never saw are gone: it then reads the log again."""
         chat = self._chat(chat_id)

@@ -16,6 +16,7 @@ from enum import StrEnum
 from channels.errors import ChannelError, CredentialRefused
 from channels.message import Account
 from channels.port import Channel, Deliver
+from memory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ BACKOFF_S = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 PROOF_RESETS_BACKOFF = timedelta(minutes=10)
 REBUILDS_PER_HOUR = 6
 CHECK_S = 5.0
+FIRST_CHECK_S = 1.0  # until the first proof: what waits to be sent need not wait longer
 
 Clock = Callable[[], datetime]
 
@@ -56,9 +58,11 @@ class Supervisor:
         *,
         clock: Clock,
         on_change: Callable[[ChannelStatus], None] = lambda _status: None,
+        on_proven: Callable[[Account], None] = lambda _account: None,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         check_s: float = CHECK_S,
     ) -> None:
+        """`on_proven` is told once in each life of the adapter, when it is first proven to hear. `channel` is None between two lives."""
         self.account = account
         self.channel: Channel | None = None
         self.last_in: datetime | None = None
@@ -67,11 +71,14 @@ class Supervisor:
         self._build = build
         self._clock = clock
         self._on_change = on_change
+        self._on_proven = on_proven
+        self._proven_at: datetime | None = None
         self._backoff_s = backoff_s
         self._check_s = check_s
         self._started = clock()
         self._rebuilds: deque[datetime] = deque()
         self._failures = 0
+        self._refused = ""  # why a send found the account unusable
         self._held: tuple[ChannelState, str] | None = (ChannelState.STARTING, "")
         self._told = ChannelState.STARTING
 
@@ -82,7 +89,7 @@ class Supervisor:
             account=self.account,
             state=state,
             reason=reason,
-            proven_at=self.channel.proven_at if self.channel else None,
+            proven_at=self._proof(),
             last_in=self.last_in,
             last_out=self.last_out,
             last_error=self.last_error,
@@ -90,8 +97,8 @@ class Supervisor:
 
     def stop_account(self, reason: str) -> None:
         """A send found that the account itself is the problem: no further attempt until the operator acts (CH-212)."""
+        self._refused = self.last_error = reason
         self._held = (ChannelState.AUTH_REQUIRED, reason)
-        self.last_error = reason
         self._tell()
 
     async def run(self, deliver: Deliver) -> None:
@@ -104,11 +111,14 @@ class Supervisor:
                     self.last_error = str(error)
                     self._hold(ChannelState.AUTH_REQUIRED, str(error))
                     return
-                except ChannelError as error:
+                except (ChannelError, StoreUnavailable) as error:
                     self._failed(str(error))
                 except Exception as error:  # one of the four homes (STYLE): whatever an adapter raises, the others go on
                     log.exception("channel %s failed", self.account)
                     self._failed(f"{type(error).__name__}: {error}")
+                if self._refused:
+                    self._hold(ChannelState.AUTH_REQUIRED, self._refused)
+                    return
                 await asyncio.sleep(self._backoff_s[min(self._failures, len(self._backoff_s)) - 1])
         except asyncio.CancelledError:
             self._hold(ChannelState.STOPPED, "")
@@ -120,19 +130,29 @@ class Supervisor:
         self._started = self._clock()
         self._held = None
         self._tell()
-        deaf = False
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(_life(channel, deliver), name=f"channel {self.account}")
-            while not running.done():
-                await asyncio.wait([running], timeout=self._check_s)
-                self._tell()
-                if self._failures and self._clock() - self._started > PROOF_RESETS_BACKOFF:
-                    self._failures = 0
-                if not running.done() and self._deaf(channel):
-                    deaf = running.cancel()
+        deaf = proven = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(_life(channel, deliver), name=f"channel {self.account}")
+                while not running.done():
+                    await asyncio.wait([running], timeout=self._check_s if proven else min(self._check_s, FIRST_CHECK_S))
+                    self._tell()
+                    if not proven and channel.proven_at is not None:
+                        proven = True
+                        self._on_proven(self.account)
+                    if self._failures and self._clock() - self._started > PROOF_RESETS_BACKOFF:
+                        self._failures = 0
+                    if not running.done() and self._deaf(channel):
+                        deaf = running.cancel()
+        finally:
+            self._proven_at, self.channel = self._proof(), None  # an adapter that does not run is not to be used
         if deaf:
             raise ChannelError(f"heard nothing for {channel.capabilities.liveness_s:g} s")
         raise running.result()
+
+    def _proof(self) -> datetime | None:
+        """The last time that it was proven to hear, in this life of the adapter or an earlier one."""
+        return (self.channel.proven_at if self.channel else None) or self._proven_at
 
     def _deaf(self, channel: Channel) -> bool:
         heard = max(channel.proven_at or self._started, self._started)

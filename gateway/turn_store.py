@@ -76,8 +76,11 @@ _JOIN_MESSAGES = (
 _CALL = sa.insert(model_calls)
 
 
-def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime) -> TurnStart | None:
-    """Mark the rows as running and read what the turn needs. None when there is nothing left to answer (deleted, or answered already)."""
+def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime, *, attempts_max: int = ATTEMPTS_MAX) -> TurnStart | None:
+    """Mark the rows as running and read what the turn needs. None when there is nothing left to answer (deleted, or answered already).
+
+    A turn that was begun before (regenerated, killed, or cut short by a drain) is another attempt of the same turn.
+    """
     turn_id = items[0].turn_id
     tried = inbox.start(connection, [item.row_id for item in items], turn_id)
     chat = conversations.conversation(connection, items[0].conversation_id)
@@ -92,25 +95,41 @@ def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime) ->
     if not questions:
         inbox.finish(connection, [item.row_id for item in items], now=now, state="ignored", rule="deleted")
         return None
-    first = questions[0].seq
-    again = bool(items[0].action) or tried > 1
-    attempt = (connection.execute(_NEWEST_ATTEMPT, {"turn": turn_id}).scalar() or 0) + 1 if again else 1
-    preview_ids = connection.execute(_TURN, {"id": turn_id}).scalar() if tried > 1 else None
-    _open(connection, turn_id, chat, items[0].person_id, attempt, again=again, now=now)
+    first = min(message.seq for message in questions)
+    order = {item.message_id: place for place, item in enumerate(items)}
+    questions = tuple(sorted(questions, key=lambda message: order.get(message.id, len(order))))
+    begun = connection.execute(_TURN, {"id": turn_id}).one_or_none()
+    attempt = (connection.execute(_NEWEST_ATTEMPT, {"turn": turn_id}).scalar() or 0) + 1 if begun else 1
+    _open(connection, turn_id, chat, items[0].person_id, attempt, again=begun is not None, now=now)
     person = connection.execute(_PERSON, {"id": items[0].person_id}).mappings().one_or_none()
     return TurnStart(
         conversation=chat,
         person=dict(person) if person else {},
         questions=questions,
-        history=tuple(message for message in log if message.seq < first),
+        history=_before(log, turn_id, first),
         attempt=attempt,
-        preview_id=preview_ids[0] if preview_ids else "",
-        dead=tried > ATTEMPTS_MAX,
+        preview_id=begun.preview_ids[0] if begun and begun.preview_ids else "",
+        dead=tried > attempts_max,
     )
 
 
+def _before(log: Sequence[Message], turn_id: str, first: int) -> tuple[Message, ...]:
+    """The talk before a question that has number `first`: every earlier question with its answer, also when the answer came after `first` (DL-14)."""
+    asked: dict[str, int] = {}
+    for message in log:
+        if message.role == "user" and message.turn_id:
+            asked.setdefault(message.turn_id, message.seq)
+
+    def place(message: Message) -> int:
+        return asked.get(message.turn_id, message.seq)
+
+    earlier = [message for message in log if message.turn_id != turn_id and place(message) < first]
+    return tuple(sorted(earlier, key=lambda message: (place(message), message.seq)))
+
+
 def _open(connection: sa.Connection, turn_id: str, chat: Conversation, person_id: str, attempt: int, *, again: bool, now: datetime) -> None:
-    if again and connection.execute(_BEGIN_AGAIN, {"of": turn_id, "attempt_now": attempt, "now": now}).rowcount:
+    if again:
+        connection.execute(_BEGIN_AGAIN, {"of": turn_id, "attempt_now": attempt, "now": now})
         return
     connection.execute(_BEGIN, {
         "id": turn_id, "conversation_id": chat.id, "person_id": person_id, "state": "running", "attempt": attempt,

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -29,10 +30,12 @@ from gateway import turn_store
 from gateway.attachments import Attachments
 from gateway.cast import character_of
 from gateway.config import Config
+from gateway.fetching import Fetcher
 from gateway.lanes import RunningTurn
 from gateway.language import guess, say
 from gateway.logs import delivery
 from gateway.models import Models
+from gateway.patience import write_at_last
 from gateway.receipts import receipt
 from gateway.replies import Replies
 from gateway.talk import history, late_note, sizes, spoken
@@ -44,8 +47,6 @@ from memory.window import edge_after_trim
 
 log = logging.getLogger(__name__)
 
-STORE_RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-T = TypeVar("T")
 Clock = Callable[[], datetime]
 
 
@@ -109,6 +110,7 @@ class Turns:
         self._config = config
         self._models = models
         self._attachments = attachments
+        self._fetcher = Fetcher(db=db, attachments=attachments, find_channel=find_channel, clock=clock)
         self._replies = replies
         self._find_channel = find_channel
         self._make_stage = make_stage
@@ -120,7 +122,9 @@ class Turns:
     async def run(self, turn: RunningTurn) -> None:
         began = time.monotonic()
         with delivery(turn.items[0].delivery_id):
-            start = await self._stored(lambda connection: turn_store.begin(connection, turn.items, self._clock()))
+            attempts_max = self._config().delivery.attempts
+            begin = partial(turn_store.begin, items=turn.items, now=self._clock(), attempts_max=attempts_max)
+            start = await write_at_last(self._db, begin, "the begin of a turn")
             if start is None:
                 return
             record = Record()
@@ -133,6 +137,7 @@ class Turns:
 
     async def _think(self, start: TurnStart, running: RunningTurn, sink: Sink, record: Record) -> Outcome:
         if start.dead:
+            log.error("turn %s was tried %d times and is given up", running.turn_id, self._config().delivery.attempts)
             return Outcome(state="failed", error_code="dead", notice="dead")
         if used_up := self._budget_used(start):
             return Outcome(state="failed", error_code=f"budget:{used_up}", notice="budget_stop")
@@ -146,7 +151,7 @@ class Turns:
                 running.scope = scope
                 if running.stopped:
                     return Outcome(state="stopped")
-                turn = await self._turn(start, character, sees_images=models[0].sees_images)
+                turn = await self._turn(start, running, character, sees_images=models[0].sees_images)
                 runtime = Runtime(models, budget=budget, max_prompt=config.agent_max_context_tokens, learned=self._learned)
                 await runtime.run(turn, sink=sink, record=record, steering=lambda: _steering(running))
         except TimeoutError:
@@ -167,20 +172,22 @@ class Turns:
             return Outcome(state="silent")
         return Outcome(state="empty", notice="empty") if is_blank(record.text) else Outcome(state="answered", text=record.text)
 
-    async def _turn(self, start: TurnStart, character: Character, *, sees_images: bool) -> Turn:
+    async def _turn(self, start: TurnStart, running: RunningTurn, character: Character, *, sees_images: bool) -> Turn:
         chat = start.conversation
+        account = Account(channel=chat.channel, name=chat.account)
         language = self.language(start)
         in_group = chat.space_id is not None
         words: list[str] = []
         images: list[Image] = []
         for question in start.questions:
-            files, seen = await self._attachments.for_prompt(question.attachments, sees_images=sees_images, language=language)
+            held = await self._fetcher.files(question, account)
+            files, seen = await self._attachments.for_prompt(held, sees_images=sees_images, language=language)
             words.append(spoken(question, language=language, files=files, in_group=in_group))
             images += seen
         now = self._clock()
         zone = chat.timezone or start.person.get("timezone") or self._config().timezone
         stale = timedelta(seconds=self._config().delivery.stale_s)
-        late = late_note(start.questions[0].created_at, now, late_after=stale, language=language)
+        late = late_note(min(item.since for item in running.items), now, late_after=stale, language=language)
         return Turn(
             character=character,
             persona=chat.persona,
@@ -202,6 +209,8 @@ class Turns:
     async def _end(
         self, start: TurnStart, running: RunningTurn, outcome: Outcome, record: Record, preview_id: str, began: float
     ) -> None:
+        if running.discarded:  # the talk was reset: nothing of before is said any more (DL-14)
+            outcome = Outcome(state="stopped")
         now = self._clock()
         language = self.language(start)
         chat = start.conversation
@@ -215,6 +224,8 @@ class Turns:
             max_tokens=most if record.talk_room is None else min(most, record.talk_room),
             floor_tokens=config.context.trim_floor_tokens,
         )
+        if edge is not None:  # answers may stand after a question that came meanwhile: no question leaves before it was answered
+            edge = min(edge, *(question.seq - 1 for question in start.questions))
         answer = outcome.text.strip() if outcome.state in ("answered", "stopped") else ""
         notice = say(language, outcome.notice, what=outcome.error_code.partition(":")[2]) if outcome.notice else ""
         trimmed = sum(1 for message in start.history if edge is not None and message.seq <= edge)
@@ -260,16 +271,6 @@ class Turns:
             self._follow_up(connection, start, ending)
             return added
 
-        added = await self._stored(work)
+        added = await write_at_last(self._db, work, "an answer")
         self._replies.stored(chat.key, reply)
         self._observer.ended(start, ending, added, record, seconds)
-
-    async def _stored(self, work: Callable[[sa.Connection], T]) -> T:
-        """Commit `work`, however long the database cannot be written; only the end of the program ends the waiting."""
-        for wait in (*STORE_RETRY_S, *([STORE_RETRY_S[-1]] * 10_000)):
-            try:
-                return await self._db.write(work)
-            except StoreUnavailable as error:
-                log.warning("a turn waits for the database: %s", error)
-                await asyncio.sleep(wait)
-        raise StoreUnavailable("the database could not be written for days")

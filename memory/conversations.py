@@ -282,6 +282,12 @@ def correct(connection: sa.Connection, found: Message, text: str, now: datetime)
     connection.execute(sa.update(messages).where(messages.c.id == found.id).values(text=text, edited_at=now, fingerprint=print_))
 
 
+def set_attachments(connection: sa.Connection, message_id: str, files: Iterable[Mapping[str, Any]]) -> None:
+    """The files of a message, as they are known now. A message whose words were taken away gets none back."""
+    of = (messages.c.id == message_id) & (messages.c.state != "forgotten")
+    connection.execute(sa.update(messages).where(of).values(attachments=list(files) or None))
+
+
 def forget(connection: sa.Connection, message_id: str) -> None:
     """The person deleted a message: its words leave the log, its row stays (CH-2)."""
     connection.execute(sa.update(messages).where(messages.c.id == message_id).values(text="", state="forgotten", attachments=None))
@@ -302,6 +308,26 @@ def rekey(connection: sa.Connection, *, old: str, new: str) -> bool:
     if conversation_by_key(connection, new) is not None:
         return False
     return connection.execute(sa.update(conversations).where(conversations.c.key == old).values(key=new)).rowcount > 0
+
+
+def keys_of_chat(connection: sa.Connection, key: str) -> list[str]:
+    """The keys of the conversations of one chat: its own, and those of its topics."""
+    like = conversations.c.key.startswith(f"{key}:", autoescape=True)
+    found = connection.execute(sa.select(conversations.c.key).where((conversations.c.key == key) | like)).scalars()
+    return [each for each in found if each == key or each.startswith(f"{key}:")]  # SQLite compares without regard to case
+
+
+def move(connection: sa.Connection, *, old: str, new: str) -> None:
+    """The chat of a conversation has another address now (CH-166). Where the new one is in use already, the earlier talk goes before it."""
+    earlier, present = conversation_by_key(connection, old), conversation_by_key(connection, new)
+    if earlier is None:
+        return
+    if present is None:
+        rekey(connection, old=old, new=new)
+        return
+    for table in (messages, turns):
+        connection.execute(sa.update(table).where(table.c.conversation_id == earlier.id).values(conversation_id=present.id))
+    move_edge(connection, present.id, earlier.window_edge)
 
 
 def delete_conversation(connection: sa.Connection, conversation_id: str) -> None:

@@ -250,11 +250,7 @@ class ChatRoutes:
             stored = await self._attachments.find(file_id, person.id)
             if stored is None:
                 raise not_found()
-            found.append(
-                Attachment(
-                    kind=stored.kind, name=stored.name, mime=stored.mime, size=stored.size, fetch_ref=stored.id, stored_path=stored.path
-                )
-            )
+            found.append(stored.attachment)
         return tuple(found)
 
     def _accepted(self, accepted: Accepted) -> web.Response:

@@ -77,7 +77,7 @@ class GuestPage {
     const draft = this.talk.openDraft(turnId);
     this.#answer = new AbortController();
     this.composer.setRunning(true);
-    const heard = { text: "" };
+    const heard = { text: "", html: "", whole: false };
     try {
       const answer = await openStream("POST", "/api/guest", { body: { messages: this.#said }, signal: this.#answer.signal });
       for await (const { event, data } of readEvents(answer)) this.#show(event, data, draft, heard);
@@ -89,6 +89,7 @@ class GuestPage {
         });
     }
     if (heard.text) this.#said.push({ role: "assistant", text: heard.text });
+    if (heard.whole && heard.text) this.talk.upsert({ ...local("assistant", heard.text), html: heard.html, turn_id: turnId });
     draft.settle();
     this.talk.speaker.flush();
     this.#answer = null;
@@ -100,15 +101,15 @@ class GuestPage {
       heard.text += data.text;
       draft.delta(data.text);
       this.talk.speaker.feed(data.text);
-    } else if (event === "snapshot") draft.snapshot(data.html);
-    else if (event === "reset") {
+    } else if (event === "snapshot") {
+      heard.html = data.html;
+      draft.snapshot(data.html);
+    } else if (event === "reset") {
       heard.text = "";
       draft.reset();
       this.talk.speaker.reset();
-    } else if (event === "message" && data.role === "assistant") {
-      heard.text = data.text;
-      this.talk.upsert({ ...data, turn_id: draft.turnId });
-    } else if (event === "error") draft.problem(data.message);
+    } else if (event === "done") heard.whole = data.outcome === "answered";
+    else if (event === "error") draft.problem(data.message);
     this.talk.follow.grown();
   }
 }

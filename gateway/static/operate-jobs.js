@@ -58,9 +58,7 @@ export function jobsView(place, { signal }) {
 function jobRow(job, again) {
   const startable = ["waiting", "parked"].includes(job.state);
   const about = [job.scope, job.key].filter(Boolean).join(" · ");
-  const why = [job.error_class, job.result && (typeof job.result === "string" ? job.result : JSON.stringify(job.result))]
-    .filter(Boolean)
-    .join(": ");
+  const why = [job.error_class, resultText(job.result)].filter(Boolean).join(": ");
   return h(
     "li",
     { class: "row is-top" },
@@ -78,10 +76,9 @@ function jobRow(job, again) {
       h(
         "p",
         { class: "hint" },
-        tn("jobs.attempts", job.attempts ?? 0),
-        job.state === "waiting" && job.not_before && [" · ", t("jobs.notBefore"), " ", ago(job.not_before)],
-        " · ",
         ago(job.updated_at),
+        job.attempts > 0 && [" · ", tn("jobs.attempts", job.attempts)],
+        job.state === "waiting" && job.not_before && [" · ", t("jobs.notBefore"), " ", ago(job.not_before)],
       ),
     ),
     startable &&
@@ -92,6 +89,15 @@ function jobRow(job, again) {
         t("jobs.run"),
       ),
   );
+}
+
+/** What came of a job: a sentence, or its facts in a row. */
+function resultText(result) {
+  if (result === null || typeof result !== "object") return String(result ?? "");
+  return Object.entries(result)
+    .filter(([, value]) => value !== null && value !== "")
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .join(", ");
 }
 
 async function runNow(button, job, again) {

@@ -10,6 +10,7 @@ import { emptyState, fillWhenLoaded } from "./states.js";
 import { ago } from "./when.js";
 
 const STEP = 100;
+const MOST = 1000; // what the server gives at once
 
 export function logView(place, { signal }) {
   const errors = h("div", {});
@@ -38,6 +39,7 @@ function showAudit(place, signal, limit) {
       if (!entries.length) return emptyState("scroll", t("log.auditNone"), t("log.auditNoneText"));
       const more =
         entries.length >= limit &&
+        limit < MOST &&
         h("button", { type: "button", class: "text-button", onclick: () => showAudit(place, signal, limit + STEP) }, t("log.more"));
       return [
         h(
@@ -53,7 +55,7 @@ function showAudit(place, signal, limit) {
 
 /** One entry; people are told by name, as the log itself holds only ids. */
 function auditRow(entry, names) {
-  const name = (id) => names.get(id) ?? id;
+  const name = (id) => names.get(id) ?? term("actor", id);
   const changed = (entry.before ?? entry.after ?? null) !== null;
   return h(
     "li",
@@ -67,7 +69,7 @@ function auditRow(entry, names) {
         h("bdi", { class: "row-title" }, name(entry.actor)),
         " ",
         term("audit", entry.action),
-        entry.target && [" ", h("bdi", {}, name(entry.target))],
+        entry.target && [" ", h("bdi", {}, names.get(entry.target) ?? entry.target)],
       ),
       changed &&
         h(

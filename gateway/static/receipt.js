@@ -110,7 +110,7 @@ function tokens(receipt) {
       { class: "facts" },
       fact(t("receipt.input"), number(input)),
       fact(t("receipt.output"), number(receipt.output_tokens ?? 0)),
-      cached !== null && cached !== undefined && fact(t("receipt.cached"), `${number(cached)} · ${percent(input ? cached / input : 0)}`),
+      cached > 0 && fact(t("receipt.cached"), `${number(cached)} · ${percent(cached / Math.max(input, cached))}`),
     ),
     parts.length > 0 && [
       stackedBar(

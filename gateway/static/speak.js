@@ -59,7 +59,11 @@ export class Speaker {
       if (this.#inCode) this.announce(t("code.label"));
       return;
     }
-    const words = line.replace(/^(#{1,6}|[-*+>]|\d+\.)\s+/, "").replace(/[*_`]{1,3}/g, "");
+    const words = line
+      .replace(/^(#{1,6}|[-*+>]|\d+\.)\s+/, "")
+      .replace(/[*_`]{1,3}/g, "")
+      .replace(/\s*\|\s*/g, " ")
+      .trim();
     if (!this.#inCode && /[\p{L}\p{N}]/u.test(words)) this.announce(words);
   }
 }

@@ -26,7 +26,7 @@ from agent.llm.scripted import ScriptedModel
 from tests.e2e import child
 from tests.e2e.child import LOG, Options
 from tests.e2e.peer import Peer
-from tests.harness import Running, eventually, running
+from tests.harness import Running, running
 from tests.peers.model.server import FakeModel
 
 READY_S = 30.0
@@ -61,6 +61,13 @@ def nursery() -> Any:
     return context
 
 
+async def until(look: Callable[[], object], within_s: float = 15.0) -> None:
+    """Wait for something true."""
+    async with asyncio.timeout(within_s):
+        while not look():
+            await asyncio.sleep(0.01)
+
+
 class Child:
     """One process that runs, or ran, the gateway."""
 
@@ -87,21 +94,17 @@ class Child:
         return self._process.is_alive()
 
     async def ready(self, within_s: float = READY_S) -> None:
-        async def look() -> bool:
+        def look() -> bool:
             assert self.alive, f"the gateway ended with {self._process.exitcode}: {self.log}"
             found = _READY.search(self.log)
             self.url = found[1] if found else ""
             return bool(found)
 
-        await eventually(look, within_s=within_s)
+        await until(look, within_s)
 
     async def end(self, within_s: float = READY_S) -> int:
         """Its exit code, once it has ended; the negative number of the signal that killed it."""
-
-        async def ended() -> bool:
-            return not self.alive
-
-        await eventually(ended, within_s=within_s, every_s=0.005)
+        await until(lambda: not self.alive, within_s)
         assert self._process.exitcode is not None
         return self._process.exitcode
 
@@ -123,10 +126,7 @@ class Child:
         file.unlink(missing_ok=True)
         self.signal(signal.SIGUSR1)
 
-        async def told() -> bool:
-            return file.exists()
-
-        await eventually(told)
+        await until(file.exists)
         return json.loads(file.read_text())
 
     def bury(self) -> None:
@@ -152,12 +152,18 @@ class Household:
         self.configure()
 
     def configure(self, **more: Any) -> None:
-        """Write config.json; `more` adds top-level keys."""
-        base = {"agent_workspace": str(self.folder / "workspace"), "timezone": "UTC", "channels": {"web": {"port": 0}}}
-        self.web.config_path.write_text(json.dumps(base | {"rate": {"person_per_minute": 0, "chat_per_minute": 0}} | more))
+        """Write config.json; `more` replaces top-level keys."""
+        base = {
+            "agent_workspace": str(self.folder / "workspace"),
+            "timezone": "UTC",
+            "channels": {"web": {"port": 0}},
+            "rate": {"person_per_minute": 0, "chat_per_minute": 0},
+            "model": {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "fake"},
+        }
+        self.web.config_path.write_text(json.dumps(base | more))
 
     def speak_to(self, model: FakeModel, **more: Any) -> None:
-        """Configure the endpoint `model`."""
+        """Configure the endpoint `model`, for processes started with `model=""`."""
         self.configure(model={"provider": "openai", "base_url": model.url, "name": "fake"}, **more)
 
     def launch(self, **options: Any) -> Child:
@@ -197,10 +203,7 @@ class Household:
     async def settled(self, within_s: float = 20.0) -> None:
         """Nothing is waiting or being made or sent any more."""
 
-        async def look() -> bool:
-            return self._at_rest()
-
-        await eventually(look, within_s=within_s)
+        await until(self._at_rest, within_s)
 
     def _at_rest(self) -> bool:
         waiting = self.rows("SELECT count(*) FROM inbox WHERE state IN ('new', 'held', 'running')")
@@ -218,11 +221,12 @@ class Household:
     async def dead_or_idle(self, child: Child) -> bool:
         """Wait until the process has been killed (True), or has nothing left to do (False)."""
 
-        async def look() -> bool:
+        def look() -> bool:
             open_jobs = self.rows("SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')")
             return not child.alive or (self._at_rest() and open_jobs == [(0,)])
 
-        await eventually(look, within_s=20)
+        await until(look, within_s=20)
+        await asyncio.sleep(0.2)  # the last commit is seen here before the process dies of it
         return not child.alive
 
     async def __aenter__(self) -> Household:

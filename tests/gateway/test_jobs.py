@@ -588,7 +588,10 @@ async def test_an_error_inside_a_handler_s_own_task_group_keeps_its_class(desk: 
         ("the API key was refused: ask for a new token", "the API key was refused: ask for a new token"),
         ("header Authorization: Bearer abcdefgh1234", "header Authorization: ***"),
         ("sent 'Bearer abcdefgh1234'", "sent 'Bearer ***'"),
-        ("POST https://api.telegram.org/bot123456789:AAE-xyz_ABCDEFGHIJKLMNOPQRSTUVW/sendMessage", "POST https://api.telegram.org/bot***/sendMessage"),
+        (
+            "POST https://api.telegram.org/bot123456789:AAE-xyz_ABCDEFGHIJKLMNOPQRSTUVW/sendMessage",
+            "POST https://api.telegram.org/bot***/sendMessage",
+        ),
         ("no answer from https://user:hunter2secret@example.test/v1", "no answer from https://***@example.test/v1"),
         ("GET https://cdn.test/file?X-Amz-Signature=abc&Expires=1", "GET https://cdn.test/file?***"),
         ("token=tok_12345678 refused", "token=*** refused"),

@@ -1,0 +1,144 @@
+"""The lines of a Markdown file, byte for byte: line ends, a byte order mark and everything we do not understand stay as they are (WD-4). Pure.
+
+A line ends at \\n, \\r\\n or \\r and nowhere else: what Python's `splitlines` also takes for an end (U+2028, form feed …) is text of people's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+
+BOM = "\ufeff"
+
+_LINE = re.compile("[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t].*)?")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
+_EMPTY_MARK = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)]|>|(?:[-*_][ \t]*){3,})?[ \t]*")  # a bullet without text, a rule across the page
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\r\n]*)")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def lines_of(text: str) -> list[str]:
+    """`text` cut behind each line end; joined they are `text` again."""
+    return _LINE.findall(text)
+
+
+def body(line: str) -> str:
+    """A line without its end."""
+    return line.rstrip("\r\n")
+
+
+def newline_of(text: str) -> str:
+    """The line end that most lines have; \\n when there is none."""
+    ends = [line[len(body(line)) :] for line in lines_of(text)]
+    return max(("\n", "\r\n", "\r"), key=ends.count)
+
+
+def plain(text: str) -> str:
+    """For reading: without the byte order mark, with \\n only, without blank lines around."""
+    return text.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+
+
+def in_style_of(old: str, edited: str) -> str:
+    """`edited`, which came through a form or a model and so has one kind of line end and no byte order mark, in the style of the file `old`.
+
+    A line that was there before keeps its own end, another gets that of most lines. Whether the last line has an end is as in `edited`.
+    """
+    newline = newline_of(old)
+    before = lines_of(old.removeprefix(BOM))
+    after = [body(line) for line in lines_of(edited.removeprefix(BOM))]
+    head, tail = common_ends([body(line) for line in before], after)
+    moved: dict[str, deque[str]] = {}
+    for line in before[head : len(before) - tail]:
+        moved.setdefault(body(line), deque()).append(line)
+    middle = [ends.popleft() if (ends := moved.get(line)) else line for line in after[head : len(after) - tail]]
+    kept = [*before[:head], *middle, *before[len(before) - tail :]]
+    styled = [line if line != text else line + newline for line, text in zip(kept, after, strict=True)]
+    if styled and not edited.endswith(("\n", "\r")):
+        styled[-1] = body(styled[-1])
+    return (BOM if old.startswith(BOM) else "") + "".join(styled)
+
+
+def common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many lines two texts share at the start and, of the others, at the end."""
+    most = min(len(before), len(after))
+    head = next((at for at in range(most) if before[at] != after[at]), most)
+    tail = next((at for at in range(most - head) if before[-1 - at] != after[-1 - at]), most - head)
+    return head, tail
+
+
+def has_content(text: str) -> bool:
+    """Whether there is more than headings (WD-2), and what nobody sees on the page: comments, empty bullets, rules."""
+    lines = _COMMENT.sub("", plain(text)).split("\n")
+    for at, line in enumerate(lines):
+        if _HEADING.fullmatch(line) or _EMPTY_MARK.fullmatch(line) or (_UNDERLINE.fullmatch(line) and at and lines[at - 1].strip()):
+            continue
+        if at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1]):
+            continue  # the heading that is underlined
+        return True
+    return False
+
+
+def new_lines(old: str, text: str) -> list[str]:
+    """Lines of `text` that `old` does not have, without their ends."""
+    known = {body(line) for line in lines_of(old)}
+    return [line for line in map(body, lines_of(text)) if line not in known]
+
+
+def one_line(text: str) -> str:
+    """`text` as one line of a file: no line ends, no control characters, blanks joined."""
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def open_fence(text: str) -> str:
+    """The line that would close a code fence left open at the end of `text`; empty when none is."""
+    return _outside_fences(text)[1]
+
+
+def last_heading(text: str, level: int) -> str:
+    """The words of the last heading of `level` under which a line put at the end would stand; empty when there is none."""
+    outside, fence = _outside_fences(text)
+    mark = "#" * level + " "
+    return "" if fence else next((line.removeprefix(mark).strip() for line in reversed(outside) if line.startswith(mark)), "")
+
+
+def appended(old: str, block: str, *, title: str = "") -> str:
+    """`old`, every byte of it, then a blank line and `block` (lines with \\n) in the file's own line ends. An empty file begins with `title`.
+
+    A code fence left open is closed first, or all that follows would be code.
+    """
+    newline = newline_of(old)
+    lines = lines_of(old)
+    ended = not lines or lines[-1] != body(lines[-1]) or lines[-1] == BOM
+    between = "" if ended else newline
+    if old.strip("\ufeff \t\r\n"):
+        if fence := open_fence(old):
+            between += fence + newline
+        if between or body(lines[-1]).strip():
+            between += newline
+    elif title:
+        between += title + newline * 2
+    return old + between + block.strip("\n").replace("\n", newline) + newline
+
+
+def holds_block(text: str, block: str) -> bool:
+    """Whether the lines of `block` stand in `text`, one after the other."""
+    return f"\n{plain(block)}\n" in f"\n{plain(text)}\n"
+
+
+def _outside_fences(text: str) -> tuple[list[str], str]:
+    """The lines that stand in no code fence, and the mark of the fence that is open at the end, empty for none."""
+    outside: list[str] = []
+    fence = ""
+    for line in map(body, lines_of(text.removeprefix(BOM))):
+        found = _FENCE.fullmatch(line)
+        if fence:
+            if found and found[1].startswith(fence) and not found[2].strip():
+                fence = ""
+        elif found and not (found[1][0] == "`" and "`" in found[2]):
+            fence = found[1]
+        else:
+            outside.append(line)
+    return outside, fence
