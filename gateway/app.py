@@ -13,6 +13,8 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from agent.llm.port import ChatModel
+from agent.runtime import Sleep
+from agent.tools.port import Tool
 from channels.errors import ConnectionLost
 from channels.message import Account
 from channels.port import Channel
@@ -107,12 +109,14 @@ def open_database(config: Config) -> Database:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What tests replace: time, models, the database, channels beside the configured ones."""
+    """What tests replace: time, models, the database; channels and tools beside our own. `sleep` is the wait between two tries of a model."""
 
     clock: Callable[[], datetime] = utc_now
     make_model: Callable[[ModelAccount], ChatModel] = make_model
     open_database: Callable[[Config], Database] = open_database
     more_channels: Sequence[Plan] = ()
+    more_tools: Sequence[Tool] = ()
+    sleep: Sleep = asyncio.sleep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +179,9 @@ def build(
     replies = Replies(outbox, can=channels.capabilities, limits=lambda: standing.config.delivery)
     attachments = Attachments(standing.config.data_dir / "attachments", db)
     spending = Budgets(db, clock=clock, config=config)
-    naming = titles.Titles(db=db, models=models, streams=streams, config=config, clock=clock)
+    naming = titles.Titles(
+        db=db, models=models, streams=streams, config=config, clock=clock, is_running=lambda address: lanes.running(address) is not None
+    )
     sweeping = housekeeping.Housekeeping(db=db, attachments_folder=attachments.folder, clock=clock)
     handlers = {titles.KIND: naming.run, housekeeping.KIND: sweeping.run}
     jobs = JobRunner(db, handlers, grace_s=standing.config.delivery.drain_s)
@@ -202,6 +208,8 @@ def build(
         observer=Observer(streams=streams, tally=tally, budgets=spending, models=models, wake_jobs=jobs.wake),
         follow_up=follow_up,
         budget_used=spending.used_up,
+        tools=choices.more_tools,
+        sleep=choices.sleep,
     )
     lanes = Lanes(group, turns.run, concurrency=standing.config.delivery.concurrency)
     reports = Reports(db, clock)

@@ -120,7 +120,8 @@ class Attachments:
                 words.append(say(language, "stand_in_failed", kind=item["kind"], name=name))
             elif mime == "text/plain" and size <= TEXT_MAX:
                 text = clean((await asyncio.to_thread(path.read_bytes)).decode("utf-8", errors="replace"))
-                words.append(f"{say(language, 'file_begins', name=name)}\n{text}\n{say(language, 'file_ends', name=name)}")
+                mark = f"{name} {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"  # which its writer cannot forge inside it (RL-30)
+                words.append(f"{say(language, 'file_begins', name=mark)}\n{text}\n{say(language, 'file_ends', name=mark)}")
             elif sees_images and mime in SEEN and size <= IMAGE_MAX and len(images) < IMAGES_MAX:
                 data = await asyncio.to_thread(path.read_bytes)
                 images.append(Image(mime=mime, data=base64.b64encode(data).decode("ascii")))

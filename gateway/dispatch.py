@@ -290,24 +290,23 @@ class Dispatcher:
             await self.end_rows([waiting], "unreadable")
             return
         call = CommandCall(row_id=waiting.row_id, conversation_id=waiting.conversation_id, sender=sender, line=line, event=event)
-        if again < self._config().delivery.attempts:
-            self._begin_command(call)
-            return
-        log.error("command %s was tried %d times and is given up", line.name, again)
-        with delivery(event.delivery_id):
-            await self._finish_command(call, Answer(text=say(_language(event, sender.language), "dead")), state="dead")
+        self._begin_command(call, dead=again >= self._config().delivery.attempts)
 
-    def _begin_command(self, call: CommandCall) -> None:
-        task = self._group.create_task(self._carry_out(call), name=f"command {call.event.delivery_id}")
+    def _begin_command(self, call: CommandCall, *, dead: bool = False) -> None:
+        task = self._group.create_task(self._carry_out(call, dead), name=f"command {call.event.delivery_id}")
         self._carrying.add(task)
         task.add_done_callback(self._carrying.discard)
 
-    async def _carry_out(self, call: CommandCall) -> None:
+    async def _carry_out(self, call: CommandCall, dead: bool) -> None:
         """One command, to its stored answer. Raises nothing but cancellation: commands run beside the lanes, and none may end the gateway."""
         with delivery(call.event.delivery_id):
-            answer = await self._answered(call)
+            if dead:
+                log.error("command %s was tried too often and is given up", call.line.name)
+                answer = Answer(text=say(_language(call.event, call.sender.language), "dead"))
+            else:
+                answer = await self._answered(call)
             try:
-                await self._finish_command(call, answer)
+                await self._finish_command(call, answer, state="dead" if dead else "done")
             except Exception:  # the lane worker's home (STYLE)
                 log.exception("the answer of command %s cannot be stored", call.line.name)
 
@@ -325,7 +324,7 @@ class Dispatcher:
             log.exception("command %s failed", call.line.name)
             return Answer(text=say(language, "failed"))
 
-    async def _finish_command(self, call: CommandCall, answer: Answer, *, state: str = "done") -> None:
+    async def _finish_command(self, call: CommandCall, answer: Answer, *, state: str) -> None:
         now = self._clock()
         address = call.event.address
         reply = self._replies.notice(

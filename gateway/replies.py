@@ -46,7 +46,7 @@ class Replies:
 
     def compose(self, address: Address, ending: TurnEnd, asked: Waiting, *, language: str, now: datetime, preview_id: str) -> Reply:
         """The parts of a turn's end. A preview on show becomes the first of them by its last edit (CH-96)."""
-        can, text = self._can(address.account), ending.answer or ending.notice
+        can, text = self._can(address.account), "\n\n".join(part for part in (ending.answer, ending.notice) if part)
         if not text:
             return Reply()
         if can is None:

@@ -68,13 +68,22 @@ class Titles:
     """The job's handler."""
 
     def __init__(
-        self, *, db: Database, models: Models, streams: Streams, config: Callable[[], Config], clock: Callable[[], datetime]
+        self,
+        *,
+        db: Database,
+        models: Models,
+        streams: Streams,
+        config: Callable[[], Config],
+        clock: Callable[[], datetime],
+        is_running: Callable[[str], bool],
     ) -> None:
+        """`is_running` says of a chat's address whether an answer is being made there."""
         self._db = db
         self._models = models
         self._streams = streams
         self._config = config
         self._clock = clock
+        self._is_running = is_running
 
     async def run(self, job: Job, _context: JobContext) -> JobResult:
         chat_id = str(job.payload["conversation"])
@@ -104,7 +113,7 @@ class Titles:
 
         renamed = await self._db.write(work)
         if renamed is not None:
-            self._streams.publish(chat.id, "chat", chat_json(renamed, language="en", running=False))
+            self._streams.publish(chat.id, "chat", chat_json(renamed, language="en", running=self._is_running(renamed.key)))
         return JobResult(output={"title": title}) if title else JobResult(skipped="the model named no title")
 
 

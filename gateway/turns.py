@@ -21,7 +21,8 @@ import sqlalchemy as sa
 from agent.characters import Character
 from agent.errors import AgentError, BudgetExceeded
 from agent.llm.port import Image
-from agent.runtime import Runtime
+from agent.runtime import Runtime, Sleep
+from agent.tools.port import Tool
 from agent.turn import Budget, Record, Said, Sink, Turn
 from channels.message import Account, Address, is_blank
 from channels.port import Channel
@@ -103,6 +104,8 @@ class Turns:
         observer: Observer,
         follow_up: Callable[[sa.Connection, TurnStart, TurnEnd], None],
         budget_used: Callable[[TurnStart], str],
+        tools: Sequence[Tool] = (),
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`follow_up` writes the jobs a turn makes necessary, in its last transaction. `budget_used` names a used-up budget, or is empty."""
         self._db = db
@@ -117,6 +120,8 @@ class Turns:
         self._observer = observer
         self._follow_up = follow_up
         self._budget_used = budget_used
+        self._tools = tools
+        self._sleep = sleep
         self._learned: dict[str, int] = {}  # windows of models, as they turned out (WD-96)
 
     async def run(self, turn: RunningTurn) -> None:
@@ -152,8 +157,10 @@ class Turns:
                 if running.stopped:
                     return Outcome(state="stopped")
                 turn = await self._turn(start, running, character, sees_images=models[0].sees_images)
-                runtime = Runtime(models, budget=budget, max_prompt=config.agent_max_context_tokens, learned=self._learned)
-                await runtime.run(turn, sink=sink, record=record, steering=lambda: _steering(running))
+                runtime = Runtime(
+                    models, budget=budget, max_prompt=config.agent_max_context_tokens, learned=self._learned, sleep=self._sleep
+                )
+                await runtime.run(turn, sink=sink, record=record, steering=lambda: _steering(running), tools=self._tools)
         except TimeoutError:
             if running.stopped:
                 return Outcome(state="stopped", text=record.text)
@@ -170,7 +177,9 @@ class Turns:
             running.scope = None
         if is_silent(record.text):
             return Outcome(state="silent")
-        return Outcome(state="empty", notice="empty") if is_blank(record.text) else Outcome(state="answered", text=record.text)
+        if is_blank(record.text):
+            return Outcome(state="empty", notice="empty")
+        return Outcome(state="answered", text=record.text, notice="shortened" if record.shortened else "")
 
     async def _turn(self, start: TurnStart, running: RunningTurn, character: Character, *, sees_images: bool) -> Turn:
         chat = start.conversation

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 
 T = TypeVar("T")
 Work = Callable[[sa.Connection], T]
@@ -93,7 +93,9 @@ def sqlite_url(path: Path) -> str:
 
 
 def _translate(error: exc.DBAPIError) -> Exception:
-    """What may pass by itself becomes StoreUnavailable; a broken statement or constraint stays the programming error that it is."""
+    """What may pass by itself becomes StoreUnavailable, a broken file StoreDamaged; a wrong statement stays the programming error that it is."""
+    if getattr(error.orig, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(f"the database is damaged ({error.orig}): stop the gateway and put a backup in its place")
     passing = isinstance(error, exc.OperationalError | exc.InterfaceError) or error.connection_invalidated
     return StoreUnavailable(f"the database cannot be used now: {error.orig}") if passing else error
 

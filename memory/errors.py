@@ -4,7 +4,7 @@ StoreError
 ├── StoreUnavailable    try again: locked, disk full, server gone; nothing was written
 ├── StoreTooNew         ask a person: the database was made by a newer version and is left alone (RL-5)
 ├── StoreHeld           ask a person: another process holds the data directory; names its process id (WD-120)
-└── StoreDamaged        ask a person: the integrity check failed
+└── StoreDamaged        ask a person: the file is broken, or no database
 """
 
 

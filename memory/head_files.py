@@ -21,7 +21,7 @@ KEPT = 1_000  # files held in memory, those used last
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedText:
-    """A file with content of its own. `text` is what the model gets: \\n only, no byte order mark, no hints of our templates; `hash` is the file's."""
+    """A file with content of its own. `text`: what the model gets (`scope_templates.for_prompt`); `hash`: SHA-256 of the file in hex."""
 
     path: str
     role: Role

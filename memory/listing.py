@@ -44,6 +44,8 @@ class _Listing:
                         continue
                     if deep and stat.S_ISDIR(found.st_mode) and not entry.startswith(".") and len(names) < MAX_DEPTH - 1:
                         below.append(entry)
+                    elif deep and stat.S_ISLNK(found.st_mode) and not entry.startswith("."):
+                        self._refuse("/".join((*names, entry)), f"{entry} is a link, and links are not followed")
                     elif entry.endswith(".md") and not entry.startswith("."):
                         self._add("/".join((*names, entry)), found)
         except PathRefused as error:
@@ -57,9 +59,11 @@ class _Listing:
         try:
             spot = place(self._scope, path)
         except PathRefused as error:
-            return self._refuse(path, str(error))
+            self._refuse(path, str(error))
+            return
         if not stat.S_ISREG(found.st_mode):
-            return self._refuse(spot.path, f"{spot.path} is a link or no plain file, and is not followed")
+            self._refuse(spot.path, f"{spot.path} is a link or no plain file, and is not followed")
+            return
         name = path.rpartition("/")[2]
         other = self.files.get(spot.path)
         if other is None or name == spot.names[0]:
@@ -68,7 +72,8 @@ class _Listing:
         if other is not None:
             used, unused = (name, other.name) if name == spot.names[0] else (other.name, name)
             self._refuse(unused, f"{used} is used and {unused} beside it is not read: put what you need of it into {used}")
-        return None
 
     def _refuse(self, path: str, reason: str) -> None:
+        if any(path.startswith(f"{known.path}/") for known in self.problems):
+            return  # said already of the folder above
         self.problems.append(Problem(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))

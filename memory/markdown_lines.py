@@ -14,7 +14,8 @@ BOM = "\ufeff"
 _LINE = re.compile("[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t].*)?")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
-_EMPTY_MARK = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)]|>|(?:[-*_][ \t]*){3,})?[ \t]*")  # a bullet without text, a rule across the page
+_EMPTY_MARK = re.compile(r"[-*+>]?|[0-9]{1,9}[.)]")  # nothing, or a bullet without text
+_RULE = re.compile(r"-{3,}|\*{3,}|_{3,}")  # across the page, blanks between taken out
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\r\n]*)")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -73,7 +74,10 @@ def has_content(text: str) -> bool:
     """Whether there is more than headings (WD-2), and what nobody sees on the page: comments, empty bullets, rules."""
     lines = _COMMENT.sub("", plain(text)).split("\n")
     for at, line in enumerate(lines):
-        if _HEADING.fullmatch(line) or _EMPTY_MARK.fullmatch(line) or (_UNDERLINE.fullmatch(line) and at and lines[at - 1].strip()):
+        bare = line.strip()
+        if _HEADING.fullmatch(line) or _EMPTY_MARK.fullmatch(bare) or _RULE.fullmatch(bare.replace(" ", "").replace("\t", "")):
+            continue
+        if at and lines[at - 1].strip() and _UNDERLINE.fullmatch(line):
             continue
         if at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1]):
             continue  # the heading that is underlined
@@ -111,7 +115,7 @@ def appended(old: str, block: str, *, title: str = "") -> str:
     """
     newline = newline_of(old)
     lines = lines_of(old)
-    ended = not lines or lines[-1] != body(lines[-1]) or lines[-1] == BOM
+    ended = old in ("", BOM) or lines[-1] != body(lines[-1])
     between = "" if ended else newline
     if old.strip("\ufeff \t\r\n"):
         if fence := open_fence(old):

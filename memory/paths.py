@@ -36,15 +36,6 @@ def parts_of(path: str) -> tuple[str, ...]:
     return parts
 
 
-def is_plain(path: str) -> bool:
-    """Whether `parts_of` takes it."""
-    try:
-        parts_of(path)
-    except PathRefused:
-        return False
-    return True
-
-
 def folded(name: str) -> str:
     """`name` as a disk might compare it that cares neither for case and width nor for what cannot be seen."""
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", name)).casefold().rstrip(". ")

@@ -53,7 +53,7 @@ _QUOTES = "[*_`\"'«»„“”‘’「」『』【】()\\[\\]]{0,4}"
 # Between the word and the value: a sign, or "is" as each language says it, perhaps after what it is for.
 _IS = (
     rf"{_QUOTES}(?:\s{{0,3}}(?:[:=]|:=|=>|->|→)\s{{0,3}}|\s{{1,3}}(?:is|was|are|ist|lautet|est|es|é|è|это)\s{{1,3}}"
-    rf"|\s{{0,3}}(?:は|が|を|是|为|為|設定為|设置为|改成|改为|는|은|이)\s{{0,3}}:?\s{{0,3}}|\s{{1,3}}[-–—]\s{{1,3}}){_QUOTES}"
+    rf"|\s{{0,3}}(?:は|が|を|是|为|為|設定為|设置为|改成|改为|는|은|이)\s{{0,3}}:?\s{{0,3}}|\s{{1,3}}[-–—]\s{{1,3}}){_QUOTES}\s?{_QUOTES}"
 )
 _FOR = r"(?:\s{0,2}(?:for|to|of|für|pour|para|на|от|для)\s{1,2}[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2})?"
 _PASSWORD_WORDS = "|".join(
@@ -141,7 +141,7 @@ def _has_card(run: str) -> bool:
     for start in range(len(groups)):
         for end in range(start + 1, min(len(groups), start + 5) + 1):
             number = "".join(groups[start:end])
-            if tuple(map(len, groups[start:end])) in _PRINTED and _BRANDS.fullmatch(number) and len(set(number)) > 2 and luhn(number):
+            if tuple(map(len, groups[start:end])) in _PRINTED and _BRANDS.fullmatch(number) and luhn(number):
                 return True
     return False
 

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -191,7 +192,6 @@ class Workspace:
             raise FileRefused("the owner's files are removed by the owner, not by the program")
         with _disk(str(scope)), self._turn(scope):
             self._revisions.forget_scope(scope)
-            self._swept = {folder for folder in self._swept if folder[:2] != scope.folder}
             with self._folders.open((scope.kind,)) as folder:
                 if folder is None:
                     return False
@@ -312,7 +312,10 @@ def _check_lines(lines: Sequence[str], path: str) -> None:
 
 def _remove_tree(folder: int, name: str) -> None:
     with suppress(FileNotFoundError):
-        shutil.rmtree(name, dir_fd=folder)
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)  # a link somebody put there; what it leads to is not ours
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import ipaddress
 import secrets
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,6 +96,20 @@ def postgres_fault() -> str:
     return ""
 
 
+@pytest.fixture(scope="session")
+def empty_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a migrated database to copy: the migration runs once per session."""
+    name = f"template_{secrets.token_hex(8)}"
+    with psycopg.connect(_SERVER, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}".encode())
+        database = Database(_postgres_url(name))
+        migrate(database, tmp_path_factory.mktemp("template") / "backups")
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(asyncio.run, database.close()).result()
+        yield name
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     """A migrated, empty database of its own; the test runs once on SQLite and once on PostgreSQL."""
@@ -108,14 +122,18 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         return
     if fault := request.getfixturevalue("postgres_fault"):
         pytest.skip(fault)
-    schema = f"test_{secrets.token_hex(8)}"
+    template = request.getfixturevalue("empty_postgres")
     with psycopg.connect(_SERVER, autocommit=True) as server:
-        server.execute(f"CREATE SCHEMA {schema}".encode())
-        database = Database(f"postgresql+psycopg://postgres@{POSTGRES}/test?options=-csearch_path%3D{schema}")
-        migrate(database, tmp_path / "backups")
+        name = f"test_{secrets.token_hex(8)}"
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+        database = Database(_postgres_url(name))
         yield database
         await database.close()
-        server.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _postgres_url(name: str) -> str:
+    return f"postgresql+psycopg://postgres@{POSTGRES}/{name}"
 
 
 @pytest.fixture

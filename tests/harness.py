@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,8 @@ from typing import Any
 import aiohttp
 
 from agent.llm.port import ChatModel
+from agent.runtime import Sleep
+from agent.tools.port import Tool
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account
 from channels.port import Capabilities
@@ -128,6 +130,8 @@ async def running(
     channels: tuple[Plan, ...] = (),
     clock: Callable[[], datetime] = utc_now,
     database: Callable[[Config], Database] = open_database,
+    tools: Sequence[Tool] = (),
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[Running]:
     """A gateway over `folder`, stopped and drained at the end. Start it twice over one folder to see what a restart keeps."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +141,7 @@ async def running(
     loaded = load(path, {})
     assert loaded.config is not None, [str(fault) for fault in loaded.faults]
     make = model if callable(model) else lambda _account: model
-    choices = Choices(clock=clock, make_model=make, more_channels=channels, open_database=database)
+    choices = Choices(clock=clock, make_model=make, more_channels=channels, open_database=database, more_tools=tools, sleep=sleep)
     gateway = Gateway(loaded, load=lambda: load(path, {}), redactor=Redactor(), choices=choices)
     stop, told = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as group:

@@ -42,8 +42,8 @@ class OpenAIModel:
     """One model of one server; safe for many requests at once.
 
     `base_url` is the part before `/chat/completions`. `api_key` may be empty (local servers). `context_window` in tokens. `count_tokens` is used when
-    the provider names no usage. `temperature` and `max_output_tokens` hold for requests that name none of their own. Limits in seconds: `connect_s` to
-    connect, `first_byte_s` until the first byte of the answer, `stall_s` between bytes, `timeout_s` for the whole request, the consumer's own time
+    the provider names no usage. `temperature` and `max_output_tokens` hold for requests that name none of their own. Limits in seconds: `connect_s`
+    to connect, `first_byte_s` until the first byte of the answer, `stall_s` between bytes, `timeout_s` for the whole request, the consumer's own time
     included. `keep_alive` False: a new connection for each request.
 
     Loopback addresses are reached directly, everything else by the proxy the environment names. Redirects are not followed: they would carry the

@@ -64,7 +64,9 @@ def nursery() -> Any:
 async def until(look: Callable[[], object], within_s: float = 15.0) -> None:
     """Wait for something true."""
     async with asyncio.timeout(within_s):
-        while not look():
+        while True:
+            if look():
+                return
             await asyncio.sleep(0.01)
 
 
@@ -164,7 +166,7 @@ class Household:
 
     def speak_to(self, model: FakeModel, **more: Any) -> None:
         """Configure the endpoint `model`, for processes started with `model=""`."""
-        self.configure(model={"provider": "openai", "base_url": model.url, "name": "fake"}, **more)
+        self.configure(model={"provider": "openai", "base_url": model.url, "name": "fake", "context_window": 100_000}, **more)
 
     def launch(self, **options: Any) -> Child:
         """Start a process and do not wait for it. `options`: of `tests.e2e.child.Options`."""

@@ -43,6 +43,8 @@ class Peer:
         self._news = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     async def says(self, chat: str, text: str, *, sender: str = "u1") -> int:
         """A person writes; the number of the update."""
@@ -66,12 +68,11 @@ class Peer:
         for writer in list(self._open):
             writer.close()
         await self._server.wait_closed()
-        async with asyncio.timeout(5):
-            while self._open:
-                await asyncio.sleep(0.01)
+        await asyncio.wait_for(self._empty.wait(), 5)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
+        self._empty.clear()
         try:
             while line := await reader.readline():
                 call: Call = json.loads(line)
@@ -90,6 +91,8 @@ class Peer:
         finally:
             writer.close()
             self._open.discard(writer)
+            if not self._open:
+                self._empty.set()
 
     async def _hand_out(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.TaskGroup() as group:
@@ -107,7 +110,8 @@ class Peer:
                 writer.write(json.dumps(update).encode() + b"\n")
             await writer.drain()
             async with self._news:
-                await self._news.wait_for(lambda: len(self._updates) > position)
+                while len(self._updates) <= position:
+                    await self._news.wait()
 
     def _effect(self, call: Call) -> dict[str, Any]:
         match call["op"]:

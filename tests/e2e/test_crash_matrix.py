@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -57,6 +58,14 @@ def kills(child: Child, *, op: str) -> Callable[[Call], Any]:
     return kill
 
 
+def _taken(peer: Peer) -> bool:
+    return peer.acknowledged == 1
+
+
+def _taken_or_dead(peer: Peer, child: Child) -> bool:
+    return _taken(peer) or not child.alive
+
+
 # -- at every commit ---------------------------------------------------------------------------------------------------
 
 
@@ -91,12 +100,12 @@ async def test_a_message_from_a_platform_is_answered_once_whichever_commit_was_t
         async with new_household() as home, Peer() as peer:
             killed = await home.start(kill=side, commit=number, peer=peer.port, abilities=abilities)
             await peer.says("chat", "hello")
-            await until(lambda: peer.acknowledged == 1 or not killed.alive)
+            await until(partial(_taken_or_dead, peer, killed))
             if not await home.dead_or_idle(killed):
                 break
             assert await killed.end() == -signal.SIGKILL
             await home.start(peer=peer.port, abilities=abilities)
-            await until(lambda: peer.acknowledged == 1)
+            await until(partial(_taken, peer))
             await home.settled()
             where = f"{side} commit {number}: {peer.shown}"
             if abilities:
@@ -113,12 +122,12 @@ async def test_a_command_is_answered_once_whichever_commit_was_the_last(new_hous
         async with new_household() as home, Peer() as peer:
             killed = await home.start(kill=side, commit=number, peer=peer.port, abilities=(RESEND_KEY,))
             await peer.says("chat", "/whoami")
-            await until(lambda: peer.acknowledged == 1 or not killed.alive)
+            await until(partial(_taken_or_dead, peer, killed))
             if not await home.dead_or_idle(killed):
                 break
             assert await killed.end() == -signal.SIGKILL
             await home.start(peer=peer.port, abilities=(RESEND_KEY,))
-            await until(lambda: peer.acknowledged == 1)
+            await until(partial(_taken, peer))
             await home.settled()
             assert len(peer.texts()) == 1, f"{side} commit {number}: {peer.shown}"
             assert "u1" in peer.texts()[0]
@@ -323,8 +332,8 @@ async def test_a_command_that_kills_three_times_is_given_up_too(household: House
     await household.settled()
     assert len(peer.shown) == 1
     assert "given up" not in last.log
-    assert household.change("UPDATE inbox SET state = 'running', attempts = 2") == 1
     await last.kill()
+    assert household.change("UPDATE inbox SET state = 'running', attempts = 2") == household.change("DELETE FROM outbox") == 1
     await household.start(peer=peer.port, ahead_s=10 * MINUTES)
     await household.settled()
     assert peer.texts()[1:] == ["I tried several times and could not answer this message. The operator can see why."]

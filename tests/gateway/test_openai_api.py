@@ -441,7 +441,7 @@ async def test_an_answer_without_a_chat_gets_the_time_of_the_drain_and_ends_with
             stream = await client.chat.completions.create(model="default", messages=HELLO, stream=True)
             gateway.stop.set()
             if drain_s > 1:
-                await eventually(lambda: _refused(client))
+                assert await _refused(client)
                 until.set()
                 assert await collected(stream) == "all of it"
                 until.clear()
@@ -452,7 +452,7 @@ async def test_an_answer_without_a_chat_gets_the_time_of_the_drain_and_ends_with
 
 
 async def _refused(client: openai.AsyncOpenAI) -> bool:
-    """Whether nothing more is taken."""
+    """Whether the gateway says that it takes nothing more."""
     with pytest.raises(openai.APIStatusError) as refused:
         await client.chat.completions.create(model="default", messages=HELLO)
     return refused.value.code == "draining"

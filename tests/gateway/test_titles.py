@@ -66,6 +66,10 @@ def test_any_words_become_one_short_line(said: str) -> None:
 # -- through the whole gateway -----------------------------------------------------------------------------------------
 
 
+# The demo model is never asked for a title; any other account is.
+MODEL = {"model": {"provider": "openai", "base_url": "http://127.0.0.1:1/v1", "name": "scripted"}}
+
+
 class Asked:
     """A model whose replies and titles are told apart; `title` may be changed on the way."""
 
@@ -90,7 +94,7 @@ async def titled(gateway: Running, chat: str, wanted: str) -> None:
 
 async def test_a_new_chat_is_called_by_its_first_words_then_by_the_model_and_never_again(tmp_path: Path) -> None:
     asked = Asked()
-    async with running(tmp_path, asked.model) as gateway:
+    async with running(tmp_path, asked.model, config=MODEL) as gateway:
         chat = await gateway.chat()
         await gateway.say(chat, "Shall we walk in Kyoto?")
         await gateway.answers(chat)
@@ -108,7 +112,7 @@ async def test_a_new_chat_is_called_by_its_first_words_then_by_the_model_and_nev
 @pytest.mark.parametrize("title", ["", "***", Fail(ModelMisconfigured("no key"))])
 async def test_without_a_fit_title_the_first_words_stay(tmp_path: Path, title: Any) -> None:
     asked = Asked(title)
-    async with running(tmp_path, asked.model) as gateway:
+    async with running(tmp_path, asked.model, config=MODEL) as gateway:
         chat = await gateway.chat()
         await gateway.say(chat, "おはよう")
         await gateway.answers(chat)
@@ -122,7 +126,7 @@ async def test_without_a_fit_title_the_first_words_stay(tmp_path: Path, title: A
 
 async def test_a_title_given_by_a_person_is_never_replaced(tmp_path: Path) -> None:
     asked = Asked()
-    async with running(tmp_path, asked.model) as gateway:
+    async with running(tmp_path, asked.model, config=MODEL) as gateway:
         chat = await gateway.chat(title="Mine")
         await gateway.say(chat, "Hello")
         await gateway.answers(chat)
@@ -133,7 +137,7 @@ async def test_a_title_given_by_a_person_is_never_replaced(tmp_path: Path) -> No
 async def test_a_title_given_while_the_first_answer_is_made_stays(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     model = ScriptedModel(lambda request: [Say("Ye"), Until(go_on), Say("s.")] if request.purpose == "reply" else "Wrong")
-    async with running(tmp_path, model) as gateway:
+    async with running(tmp_path, model, config=MODEL) as gateway:
         chat = await gateway.chat()
         await gateway.say(chat, "Hello")
         async with gateway.http.patch(f"{gateway.url}/api/chats/{chat}", json={"title": "Mine"}) as answer:

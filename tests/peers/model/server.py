@@ -76,6 +76,10 @@ class FakeModel:
         for name in names:
             self.will(*FAULTS[name])
 
+    def forget_plan(self) -> None:
+        """Drops what is still queued: the responder answers from now on."""
+        self._plan.clear()
+
     async def outcome(self, number: int = -1) -> str:
         """How request `number` ended, waiting up to 2 s for it to end."""
         async with asyncio.timeout(2):
