@@ -13,7 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from channels.errors import AttachmentRefused, ConnectionLost, CredentialRefused, UnreadableEvent
@@ -66,11 +66,20 @@ class Shown:
     edits: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of an adapter: send, edit, typing, react or find."""
+
+    name: str
+    chat_id: str
+    at: datetime
+
+
 @dataclass(slots=True)
 class LoopbackPlatform:
     """The platform's side. `updates` are raw records as the platform would send them; `acknowledged` is the cursor the adapter moved.
 
-    `calls` names every call that reached it, in order: send, edit, typing, react, find. It refuses what a real one refuses: a text above its limit
+    `calls` holds every call that reached it, in order. It refuses what a real one refuses: a text above its limit
     or without words, characters that no message may hold, a wrong token.
     """
 
@@ -80,15 +89,17 @@ class LoopbackPlatform:
     shown: list[Shown] = field(default_factory=list[Shown])
     text_max: int = CAPABILITIES.text_max
     typing: dict[str, bool] = field(default_factory=dict[str, bool])
+    typed: dict[str, list[bool]] = field(default_factory=dict[str, list[bool]])
     typing_fails: bool = False
     reactions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     faults: deque[Mapping[str, Any]] = field(default_factory=deque[Mapping[str, Any]])
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     updates: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     acknowledged: int = 0
+    hold_s: float = 0.5  # how long a poll without news is held
     down: bool = False
     deaf: bool = False
-    calls: list[str] = field(default_factory=list[str])
+    calls: list[Call] = field(default_factory=list[Call])
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -109,6 +120,10 @@ class LoopbackPlatform:
 
     def deletes(self, update: Mapping[str, Any]) -> dict[str, Any]:
         return self.says(update["chat"], "", sender=update["sender"], kind="deleted", message=update["message"])
+
+    def repeats(self, update: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """The same event once more, at a later place in the feed."""
+        return self.deliver({**update, "event": update.get("event", update["n"]), **more, "n": next(self._ids)})
 
     def redeliver(self) -> None:
         """The adapter was killed before it acknowledged: everything after its cursor comes again."""
@@ -133,10 +148,10 @@ class LoopbackPlatform:
             return "message text is empty"
         return "message text is not valid" if "\x00" in text or re.search("[\ud800-\udfff]", text) else ""
 
-    def show(self, part: OutboundPart) -> Shown:
-        """A message that people see from now on; one that was shown under the same part id stays the only one."""
+    def show(self, part: OutboundPart, *, key_s: float | None = None) -> Shown:
+        """A message that people see from now on. `key_s`: for so long a second copy under the same part id stays the first one."""
         known = self.shown_as(part)
-        if known is None:
+        if known is None or key_s is None or self.clock() - known.at >= timedelta(seconds=key_s):
             known = Shown(
                 id=f"b{len(self.shown) + 1}",
                 address=part.address,
@@ -163,7 +178,7 @@ class LoopbackPlatform:
                 return found
             self._news.clear()
             try:
-                async with asyncio.timeout(0.5):
+                async with asyncio.timeout(self.hold_s):
                     await self._news.wait()
             except TimeoutError:
                 if not self.deaf:
@@ -208,17 +223,19 @@ class LoopbackChannel:
 
     async def send(self, part: OutboundPart) -> SendOutcome:
         part = replace(part, text=clean(part.text))
-        fault = await self._call("send")
+        self._call("send", part.address)
+        fault = await self._fault()
         if outcome := self._outcome_of(fault, part):
             return outcome
         if fault.get("markup") == "refused":
             part = replace(part, markup=Markup.PLAIN)  # the platform does not take the marks: the person gets the words (CH-39)
-        message = self._platform.show(part)
+        message = self._platform.show(part, key_s=self.capabilities.resend_key_s)
         return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message.id,))
 
     async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
         part = replace(part, text=clean(part.text))
-        fault = await self._call("edit")
+        self._call("edit", address)
+        fault = await self._fault()
         if outcome := self._outcome_of(fault, part):
             return outcome
         message = next((message for message in self._platform.shown if message.id == message_id), None)
@@ -230,20 +247,21 @@ class LoopbackChannel:
         return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message_id,))
 
     async def typing(self, address: Address, on: bool) -> None:
-        self._platform.calls.append("typing")
+        self._call("typing", address)
         if self._platform.typing_fails or self._platform.down:
             raise ConnectionLost("the platform is not reachable")
         self._platform.typing[str(address)] = on
+        self._platform.typed.setdefault(str(address), []).append(on)
 
     async def react(self, address: Address, message_id: str, emoji: str) -> SendOutcome:
-        self._platform.calls.append("react")
+        self._call("react", address)
         if self._platform.down:
             return TryLater()
         self._platform.reactions.append((message_id, emoji))
         return Sent()
 
     async def find(self, part: OutboundPart, since: datetime) -> tuple[str, ...] | None:
-        self._platform.calls.append("find")
+        self._call("find", part.address)
         if self._platform.down:
             raise ConnectionLost("the platform is not reachable")
         known = self._platform.shown_as(part)
@@ -260,9 +278,11 @@ class LoopbackChannel:
             raise AttachmentRefused(f"{attachment.name} is larger than {max_bytes} bytes")
         return data
 
-    async def _call(self, name: str) -> Mapping[str, Any]:
-        """One call reaches the platform; what its fault plan says about it."""
-        self._platform.calls.append(name)
+    def _call(self, name: str, address: Address) -> None:
+        self._platform.calls.append(Call(name, address.chat_id, self._platform.clock()))
+
+    async def _fault(self) -> Mapping[str, Any]:
+        """What the fault plan says about the call that has just reached the platform."""
         fault = self._platform.next_fault()
         if "hang" in fault:
             await asyncio.Event().wait()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -63,20 +63,17 @@ from gateway.sessions import Sessions
 from gateway.site import Site
 from gateway.stages import Stages
 from gateway.stateless import Stateless
+from gateway.store import open_database, utc_now
 from gateway.streams import Streams
 from gateway.tally import Tally
 from gateway.tokens import ApiTokens
 from gateway.turn_store import TurnEnd, TurnStart
 from gateway.turns import Turns
 from memory import tokens as counting
-from memory.database import Database, sqlite_url
+from memory.database import Database
 
 VERSION = "0.1.0"
 BODY_MAX = 2_000_000  # bytes of a JSON body; a message of 100,000 characters fits in any script
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def make_model(account: ModelAccount) -> ChatModel:
@@ -101,10 +98,6 @@ def make_model(account: ModelAccount) -> ChatModel:
         stall_s=account.stall_s,
         timeout_s=account.timeout_s,
     )
-
-
-def open_database(config: Config) -> Database:
-    return Database(config.database.url or sqlite_url(config.data_dir / "yumegate.db"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,9 +33,9 @@ class Observer:
             self._streams.publish(chat.id, "error", error)
         for message in added:
             self._streams.publish(chat.id, "message", message_json(message))
-        self._streams.end(chat.id, ending.turn_id, ending.state)
         for budget in self._budgets.spend(start, record.calls, sum(map(self._models.cost, record.calls))):
             self._warn(start, budget)
+        self._streams.end(chat.id, ending.turn_id, ending.state)
         self._tally.turned(chat.channel, ending.state, record, seconds)
         self._wake_jobs()
 

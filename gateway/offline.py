@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from gateway.admin import Admin, AdminFault
-from gateway.app import open_database, utc_now
 from gateway.config import Config
 from gateway.credentials import VisitCache
 from gateway.login_links import LoginLinks
 from gateway.passwords import Passwords
 from gateway.people import People
+from gateway.store import open_database, utc_now
 from gateway.tokens import ApiTokens
 from memory.instance_lock import InstanceLock
 from memory.migrate import migrate

@@ -225,33 +225,38 @@ class _Terminal:
 
 async def _lines(fd: int, leaving: asyncio.Event) -> AsyncGenerator[str, None]:
     """The lines of a file descriptor as they come, without a thread that would wait in `read` for ever; ends with the input or with `leaving`."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    try:
-        loop.add_reader(fd, ready.set)
-        watched = True
-    except PermissionError:  # a plain file: it never makes anybody wait
-        watched = False
-        ready.set()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     waiting, ended = "", False
+    while not ended:
+        await _readable(fd, leaving)
+        if leaving.is_set():
+            return
+        data = os.read(fd, 65_536)
+        ended = not data
+        *lines, waiting = (waiting + decoder.decode(data, final=ended)).split("\n")
+        for line in lines:
+            yield line
+    if waiting:
+        yield waiting
+
+
+async def _readable(fd: int, leaving: asyncio.Event) -> None:
+    """Returns when `read` would not block, or at `leaving`. Told once, not as long as something is there: else `read` might find it gone."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+
+    def tell() -> None:
+        loop.remove_reader(fd)
+        ready.set()
+
     try:
-        while not ended:
-            await _either(ready, leaving)
-            if leaving.is_set():
-                return
-            data = os.read(fd, 65_536)
-            ended = not data
-            *lines, waiting = (waiting + decoder.decode(data, final=ended)).split("\n")
-            if watched:
-                ready.clear()
-            for line in lines:
-                yield line
-        if waiting:
-            yield waiting
+        loop.add_reader(fd, tell)
+    except PermissionError:  # a plain file: it never makes anybody wait
+        return
+    try:
+        await _either(ready, leaving)
     finally:
-        if watched:
-            loop.remove_reader(fd)
+        loop.remove_reader(fd)
 
 
 async def _either(one: asyncio.Event, other: asyncio.Event) -> None:

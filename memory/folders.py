@@ -46,9 +46,10 @@ class Folders:
 
     def _descend(self, names: Sequence[str], *, make: bool) -> int | None:
         if make and not self._root.is_dir():
-            self._root.parent.mkdir(parents=True, exist_ok=True)
-            self._root.mkdir(mode=FOLDER_MODE, exist_ok=True)
-            _flush(self._root.parent)
+            for folder in (*reversed(self._root.parents), self._root):
+                if not folder.exists():
+                    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+                    _flush(folder.parent)
         try:
             folder = os.open(self._root, _FOLDER)
         except FileNotFoundError:

@@ -53,19 +53,20 @@ _QUOTES = "[*_`\"'«»„“”‘’「」『』【】()\\[\\]]{0,4}"
 # Between the word and the value: a sign, or "is" as each language says it, perhaps after what it is for.
 _IS = (
     rf"{_QUOTES}(?:\s{{0,3}}(?:[:=]|:=|=>|->|→)\s{{0,3}}|\s{{1,3}}(?:is|was|are|ist|lautet|est|es|é|è|это)\s{{1,3}}"
-    rf"|\s{{0,3}}(?:は|が|を|是|为|為|設定為|设置为|改成|改为|는|은|이)\s{{0,3}}:?\s{{0,3}}|\s{{1,3}}[-–—]\s{{1,3}}){_QUOTES}\s?{_QUOTES}"
+    rf"|\s{{0,3}}(?:は|が|を|是|为|為|設定為|设置为|设为|改成了?|改为|는|은|이)\s{{0,3}}:?\s{{0,3}}|\s{{1,3}}[-–—]\s{{1,3}}){_QUOTES}\s?{_QUOTES}"
 )
 _FOR = r"(?:\s{0,2}(?:for|to|of|für|pour|para|на|от|для)\s{1,2}[^\s:=]{1,30}(?:\s[^\s:=]{1,30}){0,2})?"
 _PASSWORD_WORDS = "|".join(
     (
-        r"(?<![A-Za-z])(?:pass ?words?|pass ?phrase|pass ?code|passwd|pwd|pin(?: ?code| number)?|wi-?fi pass|kennwort|passwort)(?![a-z])",
-        r"(?<![A-Za-z])(?:mot de passe|code pin|contraseña|senha|hasło|parola)(?![a-z])",
-        "парол[ьяеюи]м?|пин-?код",
-        "パスワード|パスフレーズ|パスコード|暗証番号|合言葉",
+        r"(?<![A-Za-z])(?:pass ?words?|pass ?phrase|pass ?code|passwd|pwd|pw|wi-?fi pass|kennwort|passwort)(?![a-z])",
+        r"(?<![A-Za-z])(?:mot de passe|contraseña|senha|hasło|parola)(?![a-z])",
+        "парол[ьяеюи]м?",
+        "パスワード|パスフレーズ|パスコード|合言葉",
         "密码|密碼|口令",
         "비밀번호|암호",
     )
 )
+_PIN_WORDS = r"(?<![A-Za-z])(?:pin(?: ?code| number)?|code pin)(?![a-z])|пин-?код|暗証番号"
 _KEY_WORDS = "|".join(
     (
         r"(?<![A-Za-z])(?:secret|access|client|private|encryption|app|corp|auth|bot|refresh|session)[ _-]?(?:key|token|secret)s?(?![a-z])",
@@ -78,6 +79,7 @@ _KEY_WORDS = "|".join(
 )
 _VALUE = r"(?P<value>[!-~]{4,200})"
 _PASSWORD_SAID = re.compile(f"(?:{_PASSWORD_WORDS}){_FOR}{_IS}{_VALUE}", re.IGNORECASE)
+_PIN_SAID = re.compile(f"(?:{_PIN_WORDS}){_FOR}{_IS}(?P<value>[0-9]{{4,12}})(?![0-9A-Za-z])", re.IGNORECASE)
 _KEY_SAID = re.compile(f"(?:{_KEY_WORDS}){_FOR}{_IS}{_VALUE}", re.IGNORECASE)
 
 _PLACEHOLDER = re.compile(r"[*•x.…_-]+|[<$\[{%].*|your[-_ ]?.*|(?:re)?dact.*|.*\*{3}.*|n/?a|none|null|true|false|example.*|changeme.*", re.IGNORECASE)
@@ -103,8 +105,9 @@ def find_secret(text: str) -> str | None:
 
 def _kinds(text: str) -> Iterator[str]:
     yield from (kind for kind, shape in _SHAPES if shape.search(text))
-    if any(_is_password(match["value"], text[match.end() : match.end() + 12]) for match in _PASSWORD_SAID.finditer(text)):
-        yield PASSWORD
+    for said in (_PASSWORD_SAID, _PIN_SAID):
+        if any(_is_password(match["value"], text[match.end() : match.end() + 12]) for match in said.finditer(text)):
+            yield PASSWORD
     if any(_is_key(match["value"]) for match in _KEY_SAID.finditer(text)):
         yield TOKEN
     if any(_has_card(match[0]) for match in _NUMBERS.finditer(text)):
@@ -140,8 +143,10 @@ def _has_card(run: str) -> bool:
     groups = re.split("[ -]", run)
     for start in range(len(groups)):
         for end in range(start + 1, min(len(groups), start + 5) + 1):
+            if tuple(map(len, groups[start:end])) not in _PRINTED:
+                continue
             number = "".join(groups[start:end])
-            if tuple(map(len, groups[start:end])) in _PRINTED and _BRANDS.fullmatch(number) and luhn(number):
+            if _BRANDS.fullmatch(number) and luhn(number):
                 return True
     return False
 

@@ -17,7 +17,7 @@ import { person, session } from "./session.js";
 import { hideSide, showInShell, showSide, sideButton } from "./shell.js";
 import { makeSheet } from "./sheet.js";
 import { emptyState, errorState, explain, skeleton } from "./states.js";
-import { loadDraft, newClientId, putOutbox, saveDraft } from "./store.js";
+import { forgetChat, loadDraft, newClientId, putOutbox, saveDraft } from "./store.js";
 import { Talk } from "./talk.js";
 import { setTitle } from "./title.js";
 import { toast } from "./toast.js";
@@ -148,8 +148,7 @@ class ChatPage {
     try {
       const { id } = await request("POST", "/api/chats", { kind: this.kind, ...(this.character && { character: this.character }) });
       putOutbox(id, entry);
-      this.composer.files.clear();
-      this.composer.setText("");
+      this.composer.clear();
       location.replace(`#/chat/${encodeURIComponent(id)}`);
     } catch (error) {
       toast(explain(error), { tone: "warn" });
@@ -215,6 +214,7 @@ class ChatPage {
     return {
       onRunning: (running) => this.composer.setRunning(running),
       onChat: (chat) => this.#applyChat(chat),
+      onSeen: () => this.list.apply({ id: this.chatId, unread: false }), // not the whole answer: a title may have come since
       onAnswer: (message) => this.drawerSheet.open && this.#showReceipt(message.turn_id),
       onReturn: (entry) => this.composer.giveBack(entry),
       onPage: () => this.#pageRead(),
@@ -233,7 +233,8 @@ class ChatPage {
 
   async #loadChat() {
     try {
-      this.#applyChat(await request("GET", `/api/chats/${encodeURIComponent(this.chatId)}`));
+      const chat = await request("GET", `/api/chats/${encodeURIComponent(this.chatId)}`);
+      if (!this.chat) this.#applyChat(chat); // else the stream was faster, and newer
     } catch (error) {
       if (error.status === 404) this.#gone();
     }
@@ -301,6 +302,8 @@ class ChatPage {
 
   #gone() {
     this.conversation.close();
+    this.composer.clear();
+    forgetChat(this.chatId);
     this.talk.setLead(
       emptyState("search", t("chat.goneTitle"), t("chat.goneText"), h("a", { class: "button", href: "#/chat" }, t("chats.new"))),
     );
@@ -308,6 +311,7 @@ class ChatPage {
   }
 
   #leave() {
+    this.composer.clear(); // or the draft of a chat that is gone would be kept
     location.hash = "#/chat";
   }
 

@@ -19,6 +19,7 @@ import { shelf } from "./when.js";
 let memo = { personId: "", chats: null, query: "", scrollTop: 0 };
 
 const REFRESH_MS = 30_000;
+const REFRESH_RUNNING_MS = 3_000; // while an answer is made in a talk that is not open
 const SEARCH_AFTER_MS = 200;
 
 /** A talk's title, or the words for one that has none yet. */
@@ -28,6 +29,8 @@ export class ChatList {
   #chats = null;
   #query = "";
   #asked = 0;
+  #applied = 0;
+  #refreshedAt = 0;
   #searchTimer = 0;
   #end = new AbortController();
 
@@ -59,7 +62,7 @@ export class ChatList {
     );
     const signal = this.#end.signal;
     addEventListener("focus", () => this.refresh(), { signal });
-    const timer = setInterval(() => document.hidden || this.refresh(), REFRESH_MS);
+    const timer = setInterval(() => this.#look(), 1_000);
     signal.addEventListener("abort", () => {
       clearInterval(timer);
       clearTimeout(this.#searchTimer);
@@ -92,20 +95,33 @@ export class ChatList {
     this.#render();
   }
 
-  /** Takes a changed talk from the stream. A new one is added, unless a search is on. */
+  #look() {
+    const elsewhere = this.#chats?.some((chat) => chat.running && chat.id !== this.activeId);
+    const due = performance.now() - this.#refreshedAt > (elsewhere ? REFRESH_RUNNING_MS : REFRESH_MS);
+    if (due && !document.hidden) this.refresh();
+  }
+
+  /** Takes what changed of a talk, from the stream. A new one is added, unless a search is on. */
   apply(chat) {
+    this.#applied += 1;
     if (!this.#chats) return;
     const at = this.#chats.findIndex((each) => each.id === chat.id);
     if (at >= 0) this.#chats[at] = { ...this.#chats[at], ...chat };
-    else if (!this.#query) this.#chats.unshift(chat);
+    else if (!this.#query && chat.updated_at) this.#chats.unshift(chat);
     this.#render();
   }
 
   async refresh() {
     const asked = ++this.#asked;
+    const applied = this.#applied;
+    this.#refreshedAt = performance.now();
     try {
       const { chats } = await request("GET", `/api/chats${this.#query ? `?q=${encodeURIComponent(this.#query)}` : ""}`);
       if (asked !== this.#asked || this.#end.signal.aborted) return; // a newer question is on its way
+      if (applied !== this.#applied && this.#chats) {
+        this.refresh(); // the stream told something meanwhile that this answer may not have
+        return;
+      }
       this.#chats = chats;
       this.#render();
     } catch (error) {

@@ -89,6 +89,11 @@ export class Composer {
     this.#changed();
   }
 
+  clear() {
+    this.files.clear();
+    this.setText("");
+  }
+
   /** Gives words and files back, before what was typed meanwhile. */
   giveBack({ text, attachments }) {
     this.files.restore(attachments);
@@ -214,8 +219,7 @@ export class Composer {
     const words = { text, attachments: this.files.done };
     if (this.onSend(words) === false) return;
     this.commands.close();
-    this.files.clear();
-    this.setText("");
+    this.clear();
     this.flush();
     this.focus();
   }

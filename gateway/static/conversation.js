@@ -26,7 +26,7 @@ export class Conversation {
   #seen = "";
 
   /**
-   * `talk` shows. Callbacks: `onRunning(bool)` switches send and stop; `onChat(chat)` tells a changed title or state; `onAnswer(message)` a finished
+   * `talk` shows. Callbacks: `onRunning(bool)` switches send and stop; `onChat(chat)` tells a changed title or state; `onSeen()` that all is read; `onAnswer(message)` a finished
    * answer; `onReturn(entry)` gives words back to the composer; `onPage()` follows each reading of the newest page, `onLoadError(error)` the first that
    * failed; `onOlder(state, error)` tells how the paging goes; `onNotice(text, level)` a passing notice; `onEnd(error)` that the chat is gone.
    */
@@ -237,7 +237,7 @@ export class Conversation {
     const last = this.talk.last;
     if (document.hidden || !last || last.id === this.#seen || this.#closed) return;
     this.#seen = last.id;
-    request("PATCH", this.path, { seen: last.id }).then(this.on.onChat, () => {
+    request("PATCH", this.path, { seen: last.id }).then(this.on.onSeen, () => {
       this.#seen = "";
     });
   };

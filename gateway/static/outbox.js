@@ -1,18 +1,19 @@
 // Sending of one chat: each message goes out exactly once (WO-11). It keeps its client id through retries, reloads and lost connections, and is shown
 // from the first moment; the server's own copy, arriving on the stream, takes its place and never stands beside it.
 
-import { request } from "./api.js";
+import { NetworkError, request } from "./api.js";
 import { t } from "./i18n.js";
-import { onReachChange } from "./reach.js";
+import { onReachChange, reachable } from "./reach.js";
 import { explain } from "./states.js";
 import { dropOutbox, loadOutbox, putOutbox } from "./store.js";
 
-const TRIES_MS = [1_000, 3_000, 8_000];
+const TRIES_MS = [1_000, 3_000, 8_000, 15_000]; // the last again and again; from the third on the person is told
 
 export class Outbox {
   #entries = new Map(); // client id → entry that this tab sends; what is stored is its copy for the next load
   #refused = new Set(); // client ids that wait for the person
   #sending = false;
+  #wake = () => {}; // ends the wait between two tries
   #held = []; // messages from the stream that may be one of the entries, whose answer has not come
 
   /**
@@ -21,7 +22,7 @@ export class Outbox {
    */
   constructor({ chatId, path, talk, waits, onTaken, onOther, onReturn }) {
     Object.assign(this, { chatId, path, talk, waits, onTaken, onOther, onReturn });
-    this.close = onReachChange((up) => up && this.#flush());
+    this.close = onReachChange((up) => up && this.#again());
   }
 
   /** Takes up what the last load of the page left unsent. */
@@ -59,6 +60,11 @@ export class Outbox {
     dropOutbox(this.chatId, entry.client_id);
   }
 
+  #again() {
+    this.#wake();
+    this.#flush();
+  }
+
   /** One after the other, so that they arrive in order. Goes on when the person has moved to another chat. */
   async #flush() {
     if (this.#sending) return;
@@ -69,14 +75,14 @@ export class Outbox {
     const settled = await this.#deliver(entry);
     this.#sending = false;
     this.#release();
-    if (settled) this.#flush();
+    if (settled || reachable()) this.#flush(); // it may have come back while this try still failed
   }
 
   /** True when the entry is off the way, sent or refused; false when it waits for the gate to come back. */
   async #deliver(entry) {
     const { client_id, text, replaces } = entry;
     const body = { client_id, text, attachments: entry.attachments.map((file) => file.id), ...(replaces && { replaces }) };
-    for (const pause of [...TRIES_MS, null]) {
+    for (let tries = 0; this.#entries.has(client_id); tries += 1) {
       try {
         this.#sent(entry, await request("POST", `${this.path}/messages`, body));
         return true;
@@ -86,14 +92,23 @@ export class Outbox {
           this.talk.failPending(client_id, explain(error), this.#choices(entry));
           return true;
         }
-        if (pause === null || !navigator.onLine) {
-          this.talk.failPending(client_id, t("message.unsent", { reason: explain(error) }), this.#choices(entry));
-          return false;
-        }
-        await new Promise((resolve) => setTimeout(resolve, Math.max(pause, (error.retryAfterS ?? 0) * 1000)));
+        const gone = error instanceof NetworkError && !reachable();
+        if (gone || tries >= 2) this.talk.failPending(client_id, t("message.unsent", { reason: explain(error) }), this.#choices(entry));
+        if (gone) return false; // goes on as soon as any call is answered
+        await this.#pause(Math.max(TRIES_MS[Math.min(tries, TRIES_MS.length - 1)], (error.retryAfterS ?? 0) * 1000));
       }
     }
-    return false;
+    return true; // taken back meanwhile
+  }
+
+  #pause(ms) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   /** A command gets no id: it joins no log, and its line stays only until the page is read again. */
@@ -117,7 +132,7 @@ export class Outbox {
   #choices(entry) {
     const retry = () => {
       this.#refused.delete(entry.client_id);
-      this.#flush();
+      this.#again();
     };
     const takeBack = () => {
       this.#forget(entry);

@@ -61,13 +61,13 @@ def nursery() -> Any:
     return context
 
 
-async def until(look: Callable[[], object], within_s: float = 15.0) -> None:
+async def until(look: Callable[[], object], within_s: float = 15.0, *, every_s: float = 0.01) -> None:
     """Wait for something true."""
     async with asyncio.timeout(within_s):
         while True:
             if look():
                 return
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(every_s)
 
 
 class Child:
@@ -205,7 +205,7 @@ class Household:
     async def settled(self, within_s: float = 20.0) -> None:
         """Nothing is waiting or being made or sent any more."""
 
-        await until(self._at_rest, within_s)
+        await until(self._at_rest, within_s, every_s=0.03)
 
     def _at_rest(self) -> bool:
         waiting = self.rows("SELECT count(*) FROM inbox WHERE state IN ('new', 'held', 'running')")

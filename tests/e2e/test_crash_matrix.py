@@ -300,26 +300,40 @@ async def test_a_message_that_kills_three_times_is_dead_and_the_person_is_told_o
 
     household.speak_to(model)
     model.respond = poison
-    for run in range(3):  # far enough apart that nothing is parked
-        current.append(await household.start(model="", peer=peer.port, ahead_s=run * 10 * MINUTES))
+    for run in range(3):  # far enough apart that nothing is parked; texts close together are one turn, but not with poison
+        current.append(await household.start(model="", peer=peer.port, hold_s=0.2, ahead_s=run * 10 * MINUTES))
         if run == 0:
             await peer.says("chat", "poison")
         assert await current[-1].end() == -signal.SIGKILL
         if run == 0:
             await peer.says("chat", "and this?")  # waits behind it
-    last = await household.start(model="", peer=peer.port, ahead_s=30 * MINUTES)
+    last = await household.start(model="", peer=peer.port, hold_s=0.2, ahead_s=30 * MINUTES)
     await until(lambda: peer.acknowledged == 2)
     await household.settled()
     told = "I tried several times and could not answer this message. The operator can see why."
     signs = ("Added to", "Queued")
     assert [words for words in peer.texts() if not words.startswith(signs)] == [told, "re: and this?"]
     assert household.rows("SELECT state, rule FROM inbox ORDER BY id") == [("dead", "dead"), ("done", "")]
-    assert asked(model).count("poison") == 3
+    assert asked(model) == ["poison", "poison", "poison", "and this?"]
     assert "is given up" in last.log
     await last.stop()
     await household.start(model="", peer=peer.port, ahead_s=31 * MINUTES)
     await household.settled()
     assert peer.texts().count(told) == peer.texts().count("re: and this?") == 1
+
+
+@pytest.mark.rule("CH-54", "WO-32")
+async def test_how_often_a_message_is_tried_is_configured(household: Household, model: FakeModel) -> None:
+    household.speak_to(model, delivery={"attempts": 1})
+    model.will(STALLED)
+    killed = await household.start(model="")
+    await household.web.say(household.chat, "hello")
+    await until(lambda: asked(model) == ["hello"])
+    await killed.kill()
+    await household.start(model="")
+    await household.settled()
+    assert household.rows("SELECT state FROM inbox") == [("dead",)]
+    assert asked(model) == ["hello"]
 
 
 @pytest.mark.rule("CH-54")

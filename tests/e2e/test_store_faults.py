@@ -21,7 +21,7 @@ from tests.e2e.conftest import Household, until
 from tests.e2e.mounts import FILLER, fill, small_disk
 from tests.e2e.peer import Peer
 from tests.e2e.peer_channel import EDITS
-from tests.e2e.test_crash_matrix import BEGINNING, asked, echo
+from tests.e2e.test_crash_matrix import BEGINNING, STALLED, asked, echo
 from tests.peers.model.replies import Pause, delta, stream
 from tests.peers.model.server import FakeModel
 
@@ -115,6 +115,25 @@ async def test_a_full_disk_is_said_and_waited_for_and_loses_nothing(
             assert peer.texts(chat)[-1].endswith("end")
             assert sum(words.startswith(BEGINNING) for words in peer.texts(chat)) == 1
         await running.stop()
+
+
+@pytest.mark.rule("RL-2", "RL-4", "CH-100")
+async def test_a_drain_on_a_full_disk_ends_in_time_and_well_and_loses_nothing(household: Household, model: FakeModel) -> None:
+    household.speak_to(model, delivery={"drain_s": 1})
+    model.will(STALLED)
+    model.respond = echo
+    with on_a_small_disk(household) as (fill_up, make_room):
+        draining = await household.start(model="")
+        await household.web.say(household.chat, "hello")
+        await until(lambda: asked(model) == ["hello"])
+        fill_up()
+        await draining.stop(within_s=10)
+        assert "cannot be stored" in draining.log
+        assert "Traceback" not in draining.log
+        make_room()
+        await household.start(model="")
+        await household.web.answers(household.chat)
+        assert await household.said(household.chat) == [("user", "hello"), ("assistant", "re: hello")]
 
 
 @pytest.mark.rule("RL-4", "WD-1")

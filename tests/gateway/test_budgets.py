@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from agent.llm.port import Usage
+from agent.llm.scripted import End, Say, ScriptedModel
 from agent.turn import ModelCall
 from gateway.budgets import Budgets
 from gateway.config import Config
+from gateway.language import say
 from gateway.models import Models
 from gateway.turn_store import TurnStart, record_calls
 from memory.database import Database
 from tests.conftest import FakeClock
+from tests.harness import eventually, running
 
 pytestmark = pytest.mark.rule("WO-38")
 
@@ -44,7 +49,7 @@ async def test_without_limits_nothing_is_ever_used_up(sqlite: Database, clock: F
 
 
 @pytest.mark.parametrize(
-    ("limits", "name", "who_else_is_stopped"),
+    ("limits", "name", "others_too"),
     [
         ({"day_tokens": 100}, "day", True),
         ({"person_day_tokens": 100}, "person", False),
@@ -52,13 +57,13 @@ async def test_without_limits_nothing_is_ever_used_up(sqlite: Database, clock: F
         ({"day_cost": 2.0}, "cost", True),
     ],
 )
-async def test_a_limit_stops_those_it_is_for(sqlite: Database, clock: FakeClock, limits: dict[str, float], name: str, who_else_is_stopped: bool) -> None:
+async def test_a_limit_stops_those_it_is_for(sqlite: Database, clock: FakeClock, limits: dict[str, float], name: str, others_too: bool) -> None:
     budgets = Budgets(sqlite, clock=clock, config=lambda: settings(**limits))
     budgets.spend(asked_by("ann"), [call(60)], 1.0)
     assert budgets.used_up(asked_by("ann")) == ""
     budgets.spend(asked_by("ann"), [call(60)], 1.0)
     assert budgets.used_up(asked_by("ann")) == name
-    assert bool(budgets.used_up(asked_by("ben", "c2"))) is who_else_is_stopped
+    assert bool(budgets.used_up(asked_by("ben", "c2"))) is others_too
 
 
 async def test_a_changed_limit_holds_at_once(sqlite: Database, clock: FakeClock) -> None:
@@ -123,3 +128,23 @@ async def test_a_request_costs_what_its_account_says() -> None:
     asked = ModelCall(model="m", provider="openai", outcome="ok", usage=usage, milliseconds=1)
     assert models.cost(asked) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.1 * 10)
     assert models.cost(call(10**6, "unknown")) == 0.0
+
+
+@pytest.mark.parametrize(("language", "question"), [("en", "hello"), ("ja", "こんにちは"), ("zh", "你好")])
+async def test_a_used_up_budget_is_told_kindly_and_a_nearly_used_up_one_before(tmp_path: Path, language: str, question: str) -> None:
+    model = ScriptedModel(lambda _: [Say("Yes."), End(usage=Usage(input_tokens=80, output_tokens=10))])
+    async with running(tmp_path, model, config={"budgets": {"person_day_tokens": 85}}) as gateway:
+        chat = await gateway.chat(title="A title")
+        async with asyncio.TaskGroup() as group:
+            heard = group.create_task(gateway.events(chat))
+            await asyncio.sleep(0.05)
+            await gateway.say(chat, question)
+        warned = [data for _, name, data in heard.result() if name == "notice"]
+        assert warned == [{"text": say(language, "budget_warn", percent=80, what="person"), "level": "warning"}]
+        await gateway.say(chat, question)
+
+        async def told() -> str | None:
+            return next((one["text"] for one in await gateway.messages(chat) if one["role"] == "notice"), None)
+
+        assert await eventually(told) == say(language, "budget_stop", what="person")
+    assert len(model.requests) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.ids import new_person, new_space
@@ -14,19 +14,28 @@ from memory.scopes import ROOT, STRANGER, WITHOUT_MEMORY, Access, Kind, Scope, p
 ANNA, BEN = person_scope(new_person()), person_scope(new_person())
 CLUB, TEAM = space_scope(new_space()), space_scope(new_space())
 PRIVATE_KINDS = ("dm", "web", "api")
-FILES = ("system.md", "user.md", "space.md", "MEMORY.md", "memory/2026-03-08.md", "knowledge/index.md", "knowledge/public/tea.md", "knowledge/publication.md")
+FILES = (
+    "system.md",
+    "user.md",
+    "space.md",
+    "MEMORY.md",
+    "memory/2026-03-08.md",
+    "knowledge/index.md",
+    "knowledge/public/tea.md",
+    "knowledge/publication.md",
+)
 
 
 def access(kind: str, person: Scope | None = None, space: Scope | None = None, *, memory_on: bool = True, known: bool = True) -> Access:
     return scope_of(kind, person=person, space=space, memory_on=memory_on, known=known)
 
 
-def readable(given: Access) -> set[str]:
-    return {f"{scope}:{path}" for scope in (ROOT, ANNA, BEN, CLUB, TEAM) for path in FILES if given.may_read(scope, path)}
+def readable(turn: Access) -> set[str]:
+    return {f"{scope}:{path}" for scope in (ROOT, ANNA, BEN, CLUB, TEAM) for path in FILES if turn.may_read(scope, path)}
 
 
-def writable(given: Access) -> set[str]:
-    return {f"{scope}:{path}" for scope in (ROOT, ANNA, BEN, CLUB, TEAM) for path in FILES if given.may_write(scope, path)}
+def writable(turn: Access) -> set[str]:
+    return {f"{scope}:{path}" for scope in (ROOT, ANNA, BEN, CLUB, TEAM) for path in FILES if turn.may_write(scope, path)}
 
 
 def all_of(scope: Scope) -> set[str]:
@@ -40,45 +49,45 @@ OPEN_PAGES = {"root:knowledge/public/tea.md"}
 @pytest.mark.rule("WD-9")
 @pytest.mark.parametrize("kind", PRIVATE_KINDS)
 def test_the_owner_in_private_reads_and_writes_the_root_and_nobody_elses(kind: str) -> None:
-    given = access(kind, ROOT)
-    assert given.scope == ROOT
-    assert readable(given) == writable(given) == all_of(ROOT)
+    turn = access(kind, ROOT)
+    assert turn.scope == ROOT
+    assert readable(turn) == writable(turn) == all_of(ROOT)
 
 
 @pytest.mark.rule("WD-9")
 @pytest.mark.parametrize("kind", PRIVATE_KINDS)
 def test_another_person_reads_the_persona_the_public_pages_and_their_own(kind: str) -> None:
-    given = access(kind, ANNA)
-    assert given.scope == ANNA
-    assert readable(given) == PERSONA | OPEN_PAGES | all_of(ANNA)
-    assert writable(given) == all_of(ANNA)
+    turn = access(kind, ANNA)
+    assert turn.scope == ANNA
+    assert readable(turn) == PERSONA | OPEN_PAGES | all_of(ANNA)
+    assert writable(turn) == all_of(ANNA)
 
 
 @pytest.mark.rule("WD-10")
 @pytest.mark.parametrize("speaker", [ROOT, ANNA, None])
 @pytest.mark.parametrize("known", [True, False])
 def test_a_group_reads_its_own_whoever_speaks(speaker: Scope | None, known: bool) -> None:
-    given = access("group", speaker, CLUB, known=known)
-    assert given.scope == CLUB
-    assert readable(given) == PERSONA | OPEN_PAGES | all_of(CLUB)
-    assert writable(given) == all_of(CLUB)
+    turn = access("group", speaker, CLUB, known=known)
+    assert turn.scope == CLUB
+    assert readable(turn) == PERSONA | OPEN_PAGES | all_of(CLUB)
+    assert writable(turn) == all_of(CLUB)
 
 
 @pytest.mark.rule("SM-88")
 @pytest.mark.parametrize("speaker", [ROOT, ANNA, None])
 def test_a_challenge_reads_the_persona_alone_and_writes_nothing(speaker: Scope | None) -> None:
-    for given in (access("challenge", speaker), access("dm", speaker, memory_on=False), access("group", speaker, CLUB, memory_on=False)):
-        assert given == WITHOUT_MEMORY
-        assert readable(given) == PERSONA
-        assert writable(given) == set()
+    for turn in (access("challenge", speaker), access("dm", speaker, memory_on=False), access("group", speaker, CLUB, memory_on=False)):
+        assert turn == WITHOUT_MEMORY
+        assert readable(turn) == PERSONA
+        assert writable(turn) == set()
 
 
 @pytest.mark.rule("WD-9")
 def test_a_stranger_reads_the_persona_and_the_public_pages_and_writes_nothing() -> None:
-    for given in (access("web", None, known=False), access("dm", ANNA, known=False), access("dm", ROOT, known=False)):
-        assert given == STRANGER
-        assert readable(given) == PERSONA | OPEN_PAGES
-        assert writable(given) == set()
+    for turn in (access("web", None, known=False), access("dm", ANNA, known=False), access("dm", ROOT, known=False)):
+        assert turn == STRANGER
+        assert readable(turn) == PERSONA | OPEN_PAGES
+        assert writable(turn) == set()
 
 
 @pytest.mark.rule("WD-9", "WD-10")
@@ -106,14 +115,14 @@ def test_no_combination_at_all_reads_a_private_scope_that_is_not_the_speakers_ow
     scopes = (None, ROOT, ANNA, BEN, CLUB)
     kinds = (*PRIVATE_KINDS, "group", "challenge", "other")
     for kind, person, space, memory_on, known in product(kinds, scopes, scopes, (True, False), (True, False)):
-        given = access(kind, person, space, memory_on=memory_on, known=known)
+        turn = access(kind, person, space, memory_on=memory_on, known=known)
         for scope in (ROOT, ANNA, BEN, CLUB):
-            if given.may_read(scope, "MEMORY.md"):
+            if turn.may_read(scope, "MEMORY.md"):
                 assert memory_on
-                assert scope == given.scope
+                assert scope == turn.scope
                 assert scope == (space if kind == "group" else person)
                 assert known or kind == "group"
-            assert given.may_write(scope, "MEMORY.md") == given.may_read(scope, "MEMORY.md")
+            assert turn.may_write(scope, "MEMORY.md") == turn.may_read(scope, "MEMORY.md")
 
 
 def test_a_task_has_the_scope_of_its_chat_only_while_its_maker_may_read_it() -> None:
@@ -135,16 +144,19 @@ def test_a_scope_is_written_and_read_back() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "Root", "root/", "root/p-abcdefghij", "people", "people/", "people/..", "people/p-abcdefghij/", "people/p-abcdefghij/..", "people/p-abcdefghi",
-        "people/P-ABCDEFGHIJ", "people/p-abcdefghi1", "people/s-abcdefghij", "spaces/p-abcdefghij", "people/p-abcdefghij\n", "people/../root", "/root",
+        "", "Root", "root/", "root/p-abcdefghij", "people", "people/", "people/..", "people/p-abcdefghij/", "people/p-abcdefghij/..",
+        "people/p-abcdefghi",
+        "people/P-ABCDEFGHIJ", "people/p-abcdefghi1", "people/s-abcdefghij", "spaces/p-abcdefghij", "people/p-abcdefghij\n", "people/../root",
+        "/root",
         "people/Anna", "people/ p-abcdefghij", "people/p-abcdefghĳ",
     ],
 )  # fmt: skip
 def test_what_is_no_scope_cannot_become_one(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"no|not"):
         parse_scope(text)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_no_text_gives_a_folder_outside_people_and_spaces(text: str) -> None:
     try:

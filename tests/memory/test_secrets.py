@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.secret_patterns import API_KEY, CARD, PASSWORD, PRIVATE_KEY, TOKEN, find_secret, luhn
@@ -39,7 +39,11 @@ SECRETS = [
     (TOKEN, f"Authorization: Bearer {JWT}"),
     (TOKEN, "xoxb" + "-123456789012-abcdefABCDEF"),
     (TOKEN, "hf" + "_abcdefghijklmnopqrstuvwxyz0123"),
-    (TOKEN, "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=" + "693a91f6-7xxx-4bc4-97a0-0ec2sifa5aaa".replace("x", "1").replace("s", "5").replace("i", "1")),
+    (
+        TOKEN,
+        "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key="
+        + "693a91f6-7xxx-4bc4-97a0-0ec2sifa5aaa".replace("x", "1").replace("s", "5").replace("i", "1"),
+    ),
     (TOKEN, "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq"),
     (TOKEN, "client_secret: 8f14e45fceea167a5a36dedd4bea2543"),
     (TOKEN, "API key = 9a0b1c2d3e4f5a6b7c8d"),
@@ -61,7 +65,9 @@ SECRETS = [
     (PASSWORD, "密码：hunter2"),
     (PASSWORD, "WiFi密码为 88776655"),
     (PASSWORD, "密碼是 Qwerty!23"),
+    (PASSWORD, "密码改成了 Qwerty!23"),
     (PASSWORD, "口令: abc@2024x"),
+    (PASSWORD, "pw: hunter2!"),
     (PASSWORD, "Пароль: hunter2"),
     (PASSWORD, "mot de passe : hunter2"),
     (PASSWORD, "Das Passwort lautet hunter2"),
@@ -95,6 +101,8 @@ HARMLESS = [
     "Anna forgot the password for the club's router again",
     "She asked for a passport, not a password",
     "PIN: 4 digits",
+    "pin: A4-size poster",
+    "pinned: 20260308",
     "pin is on the letter of 2024-05-06",
     "I pinned it: 2026",
     "パスワードは変更済みです",
@@ -162,12 +170,16 @@ def test_talk_about_secrets_and_numbers_of_every_day_pass(text: str) -> None:
 
 
 @pytest.mark.rule("WD-22")
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_the_answer_never_holds_a_word_of_the_text(text: str) -> None:
     assert find_secret(text) in (None, PRIVATE_KEY, API_KEY, TOKEN, PASSWORD, CARD)
 
 
-@pytest.mark.parametrize("piece", ["a", "1", "1 ", "4111 ", "-", "sk-", "eyJ", "password ", "password is ", "パスワードは", "密码：", "://a:", "token=", "Bearer 1", "[", "\u200b"])
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "1", "1 ", "4111 ", "-", "sk-", "eyJ", "password ", "password is ", "パスワードは", "密码：", "://a:", "token=", "Bearer 1", "[", "\u200b"],
+)
 def test_no_text_makes_the_search_slow(piece: str) -> None:
     start = time.perf_counter()
     find_secret(piece * (262_144 // len(piece)))

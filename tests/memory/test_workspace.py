@@ -154,8 +154,8 @@ def test_a_hand_edit_at_any_moment_of_a_write_is_not_lost(workspace: Workspace, 
     seen = put(workspace, ROOT, "MEMORY.md", "- old\n")
     calls = 0
 
-    def counted(real: Callable[..., int]) -> Callable[..., int]:
-        def call(*args: object, **named: object) -> int:
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **named: object) -> object:
             nonlocal calls
             calls += 1
             if calls - 1 == moment:
@@ -310,7 +310,9 @@ def test_an_emptied_day_is_not_refilled(workspace: Workspace, root: Path) -> Non
 @pytest.mark.rule("WD-22")
 def test_a_bullet_with_a_secret_is_left_out_and_the_log_does_not_hold_it(workspace: Workspace, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        added = workspace.append_daily(ROOT, DAY, Section.SUMMARY, "password: hunter2", time(23, 55), ["Tea at five", "カード番号は4111111111111111", "x" * 4_001])
+        added = workspace.append_daily(
+            ROOT, DAY, Section.SUMMARY, "password: hunter2", time(23, 55), ["Tea at five", "カード番号は4111111111111111", "x" * 4_001]
+        )
     assert added.refused == ("card number", "line too long")
     assert added.text is not None
     assert added.text.content.endswith("### 23:55\n\n- Tea at five\n")

@@ -1,0 +1,237 @@
+"""What one faulty part must not do: end the whole gateway, lose what was acknowledged, or hold up the others (RL-1, RL-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import sqlalchemy as sa
+
+from agent.llm.scripted import Say, ScriptedModel
+from channels.errors import ConnectionLost
+from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
+from channels.message import Account, Address, EventKind, InboundEvent
+from channels.port import Cursor, Deliver, OutboundPart, SendOutcome
+from gateway.access import Rules
+from gateway.channel_set import Plan
+from gateway.config import Config
+from memory.database import Database, sqlite_url
+from memory.errors import StoreUnavailable
+from tests.harness import eventually, loopback_plan, running
+
+T = TypeVar("T")
+REPLY = "A long enough answer, so that a preview of it appears before its end."
+
+
+def slowly(_request: object) -> Sequence[Any]:
+    return [Say(REPLY, chars=10, pause_s=0.1)]
+
+
+class Fragile(Database):
+    """A database that is slow, or fails, when the test says so. Failing or waiting, it has not committed."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(sqlite_url(config.data_dir / "yumegate.db"))
+        self.open = threading.Event()
+        self.open.set()
+        self.waiting = threading.Event()
+        self.fault: Callable[[sa.Connection], Exception | None] = lambda _connection: None
+
+    def write_now(self, work: Callable[[sa.Connection], T]) -> T:
+        def watched(connection: sa.Connection) -> T:
+            result = work(connection)
+            if not self.open.is_set():
+                self.waiting.set()
+                self.open.wait(10)
+            if (fault := self.fault(connection)) is not None:
+                raise fault
+            return result
+
+        return super().write_now(watched)
+
+
+def at(query: str, *faults: Exception) -> Callable[[sa.Connection], Exception | None]:
+    """These faults, one after the other, for transactions in which `query` counts something."""
+    left = iter(faults)
+    return lambda connection: next(left, None) if connection.exec_driver_sql(f"SELECT count(*) FROM {query}").scalar() else None
+
+
+NOTICE = "outbox WHERE kind = 'notice'"
+
+
+class Databases:
+    """What the harness is handed; `last` is the one that was opened."""
+
+    last: Fragile
+
+    def __call__(self, config: Config) -> Database:
+        self.last = Fragile(config)
+        return self.last
+
+
+@pytest.fixture
+def store() -> Databases:
+    return Databases()
+
+
+@pytest.fixture
+def platform() -> LoopbackPlatform:
+    return LoopbackPlatform()
+
+
+async def shows(platform: LoopbackPlatform, *texts: str) -> None:
+    async def look() -> bool:
+        return platform.texts() == list(texts)
+
+    await eventually(look)
+
+
+def plan(make: Callable[[], LoopbackChannel]) -> Plan:
+    everybody = Rules(allow=frozenset({"*"}), groups=frozenset({"*"}))
+    return Plan(account=Account(channel="loopback"), settings=1, capabilities=CAPABILITIES, build=make, rules=lambda: everybody)
+
+
+# -- intake ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("CH-10", "CH-211")
+async def test_a_message_whose_channel_was_rebuilt_while_it_was_stored_is_answered_all_the_same(
+    tmp_path: Path, store: Databases, platform: LoopbackPlatform
+) -> None:
+    delivers: list[Deliver] = []
+
+    class Idle(LoopbackChannel):
+        async def run(self, deliver: Deliver) -> None:
+            delivers.append(deliver)
+            await asyncio.Event().wait()
+
+    async with running(tmp_path, ScriptedModel(lambda _: "fine"), channels=(plan(lambda: Idle(platform)),), database=store):
+        event = InboundEvent(
+            account=Account(channel="loopback"), kind=EventKind.MESSAGE, platform_event_id="1", chat_id="c", sender_id="u", mentioned=True, text="hi"
+        )
+        store.last.open.clear()
+        delivering = asyncio.ensure_future(delivers[0]([event], Cursor(name="updates", value="1")))
+        await asyncio.to_thread(store.last.waiting.wait, 5)
+        delivering.cancel()
+        await asyncio.wait([delivering])
+        store.last.open.set()
+        await shows(platform, "fine")
+        (known,) = await delivers[0]([event], Cursor(name="updates", value="1"))
+        assert known.arrival.value == "duplicate"
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("RL-4", "CH-72")
+async def test_a_command_whose_answer_cannot_be_stored_now_is_answered_when_it_can(
+    tmp_path: Path, store: Databases, platform: LoopbackPlatform
+) -> None:
+    async with running(tmp_path, ScriptedModel([]), channels=(loopback_plan(platform),), database=store):
+        store.last.fault = at(NOTICE, StoreUnavailable("full"), StoreUnavailable("full"))
+        platform.says("c", "/whoami")
+        await shows_one(platform, "You are u1")
+
+
+@pytest.mark.rule("RL-4")
+async def test_a_command_that_cannot_be_finished_at_all_ends_neither_the_gateway_nor_the_next_one(
+    tmp_path: Path, store: Databases, platform: LoopbackPlatform, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path, ScriptedModel([]), channels=(loopback_plan(platform),), database=store):
+        store.last.fault = at(NOTICE, ValueError("no such thing"))
+        platform.says("c", "/whoami")
+
+        async def failed() -> bool:
+            return "cannot be stored" in caplog.text
+
+        await eventually(failed)
+        platform.says("c", "/version")
+        await shows_one(platform, "Yumegate")
+
+
+async def shows_one(platform: LoopbackPlatform, beginning: str) -> None:
+    async def look() -> bool:
+        return len(platform.shown) == 1 and platform.shown[0].text.startswith(beginning)
+
+    await eventually(look)
+
+
+# -- sending -----------------------------------------------------------------------------------------------------------
+
+
+class Broken(LoopbackChannel):
+    """An adapter with a bug in one of its methods."""
+
+    def __init__(self, platform: LoopbackPlatform, *methods: str, error: Exception | None = None) -> None:
+        super().__init__(platform)
+        self._methods = methods
+        self._error = error or KeyError("a bug of the adapter")
+        self._failed = False
+
+    async def was_asked(self) -> bool:
+        return self._failed
+
+    def _fail(self, method: str) -> None:
+        if method in self._methods:
+            self._failed = True
+            raise self._error
+
+    async def send(self, part: OutboundPart) -> SendOutcome:
+        self._fail("preview" if part.part_id.endswith(".preview") else "send")
+        return await super().send(part)
+
+    async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
+        self._fail("edit" if part.part_id.endswith(".preview") else "last edit")
+        return await super().edit(address, message_id, part)
+
+    async def typing(self, address: Address, on: bool) -> None:
+        self._fail("typing")
+        await super().typing(address, on)
+
+    async def find(self, part: OutboundPart, since: datetime) -> tuple[str, ...] | None:
+        self._fail("find")
+        return await super().find(part, since)
+
+
+@pytest.mark.rule("CH-92", "CH-64")
+@pytest.mark.parametrize("method", ["typing", "preview", "edit"])
+async def test_an_adapter_that_fails_at_a_sign_still_brings_the_answer(tmp_path: Path, platform: LoopbackPlatform, method: str) -> None:
+    model = ScriptedModel(slowly)
+    async with running(tmp_path, model, channels=(plan(lambda: Broken(platform, method)),)):
+        platform.says("c", "hello")
+        await shows(platform, REPLY)
+        platform.says("c", "and again")
+        await shows(platform, REPLY, REPLY)
+    assert len(model.requests) == 2
+
+
+@pytest.mark.rule("CH-92", "CH-97", "RL-4")
+async def test_a_preview_that_cannot_be_noted_now_does_not_cost_the_answer(
+    tmp_path: Path, store: Databases, platform: LoopbackPlatform
+) -> None:
+    async with running(tmp_path, ScriptedModel(slowly), channels=(loopback_plan(platform),), database=store):
+        store.last.fault = at("turns WHERE preview_ids IS NOT NULL", StoreUnavailable("full"))
+        platform.says("c", "hello")
+        await shows(platform, REPLY)
+        assert platform.shown[0].edits > 0
+
+
+@pytest.mark.rule("CH-80", "CH-81")
+@pytest.mark.parametrize("error", [KeyError("a bug of the adapter"), ConnectionLost("not now"), TimeoutError()], ids=["bug", "lost", "time-out"])
+async def test_a_look_up_that_fails_ends_neither_the_gateway_nor_the_other_chats(
+    tmp_path: Path, platform: LoopbackPlatform, error: Exception
+) -> None:
+    broken = Broken(platform, "find", error=error)
+    broken.capabilities = replace(CAPABILITIES, resend_key_s=None)
+    async with running(tmp_path, ScriptedModel(lambda _: "fine"), channels=(plan(lambda: broken),)):
+        platform.fail_next({"unknown": "after"})
+        platform.says("c1", "hello")
+        await eventually(broken.was_asked)
+        platform.says("c2", "hello")
+        await shows(platform, "fine", "fine")
