@@ -32,6 +32,7 @@ from gateway.config_env import SECRETS_FILE
 from gateway.credentials import VisitCache
 from gateway.dispatch import Dispatcher
 from gateway.gate import Gates
+from gateway.heads import Heads
 from gateway.house import House, Standing
 from gateway.http.account import AccountRoutes
 from gateway.http.auth import Door
@@ -49,6 +50,7 @@ from gateway.jobs import JobRunner
 from gateway.lanes import Lanes
 from gateway.language import guess, say
 from gateway.login_links import LoginLinks
+from gateway.managing import Managing
 from gateway.metrics import new_metrics
 from gateway.models import Models
 from gateway.observer import Observer
@@ -71,6 +73,9 @@ from gateway.turn_store import TurnEnd, TurnStart
 from gateway.turns import Turns
 from memory import tokens as counting
 from memory.database import Database
+from memory.head_files import HeadFiles
+from memory.workspace import Workspace
+from memory.workspace_threads import WorkspaceThreads
 
 VERSION = "0.1.0"
 BODY_MAX = 2_000_000  # bytes of a JSON body; a message of 100,000 characters fits in any script
@@ -171,6 +176,9 @@ def build(
     )
     replies = Replies(outbox, can=channels.capabilities, limits=lambda: standing.config.delivery)
     attachments = Attachments(standing.config.data_dir / "attachments", db)
+    workspace = Workspace(standing.config.agent_workspace, standing.config.data_dir, clock)
+    files = WorkspaceThreads(workspace)
+    stack.push_async_callback(files.close)
     spending = Budgets(db, clock=clock, config=config)
     naming = titles.Titles(
         db=db, models=models, streams=streams, config=config, clock=clock, is_running=lambda address: lanes.running(address) is not None
@@ -195,6 +203,7 @@ def build(
         config=config,
         models=models,
         attachments=attachments,
+        heads=Heads(files, HeadFiles(workspace)),
         replies=replies,
         find_channel=channels.find,
         make_stage=stages,
@@ -235,7 +244,7 @@ def build(
         clock=clock,
         config=config,
         lanes=lanes,
-        commands=Commands(db=db, clock=clock, lanes=lanes, replies=replies, house=house),
+        commands=Commands(db=db, clock=clock, lanes=lanes, replies=replies, house=house, manages=Managing(channels.find, clock).manages),
         replies=replies,
         streams=streams,
         group=group,

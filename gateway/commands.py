@@ -88,6 +88,7 @@ class Answer:
     parts: tuple[NewPart, ...] = ()
 
 
+Manages = Callable[[Address, str], Awaitable[bool]]
 Handler = Callable[["Commands", Asked], Awaitable[str | Answer]]
 
 
@@ -111,12 +112,14 @@ class Commands:
         lanes: Lanes,
         replies: Replies,
         house: House,
+        manages: Manages,
     ) -> None:
         self.db = db
         self.clock = clock
         self.lanes = lanes
         self.replies = replies
         self.house = house
+        self.manages = manages
 
     async def run(self, asked: Asked) -> Answer:
         name = asked.call.line.name
@@ -134,9 +137,12 @@ class Commands:
             return asked.say("unknown_command", command=f"{prefix}{name}", nearest=f"{prefix}{near[0]}")
         return asked.say("unknown_command_bare", command=f"{prefix}{name}")
 
-    def may_stop(self, asked: Asked) -> bool:
-        running = self.lanes.running(asked.address)
-        return running is None or running.person_id == asked.call.sender.id or includes(asked.call.sender.role, "admin")
+    async def may_stop(self, asked: Asked) -> bool:
+        """Only whose message is being answered, and a manager of the place (CH-72, CH-118)."""
+        running, sender = self.lanes.running(asked.address), asked.call.sender
+        if running is None or running.person_id == sender.id or includes(sender.role, "admin"):
+            return True
+        return await self.manages(Address.parse(asked.address), asked.call.event.sender_id)
 
 
 def find(name: str) -> Command | None:
@@ -205,7 +211,7 @@ async def _whoami(commands: Commands, asked: Asked) -> str:
 async def _stop(commands: Commands, asked: Asked) -> str:
     running = commands.lanes.running(asked.address)
     drop_all = asked.call.line.rest.lower() == "all"
-    if not commands.may_stop(asked):
+    if not await commands.may_stop(asked):
         return asked.say("stop_not_yours")
     dropped = commands.lanes.drop_waiting(asked.address) if drop_all else []
     if dropped:
@@ -222,7 +228,7 @@ async def _steer(commands: Commands, asked: Asked) -> str:
     if not text:
         return asked.say("steer_usage")
     idle = commands.lanes.running(asked.address) is None
-    if not commands.may_stop(asked):
+    if not await commands.may_stop(asked):
         return asked.say("stop_not_yours")
     await asked.desk.hand_on(asked.call, text)
     return asked.say("steer_none" if idle else "busy_steered")
@@ -276,7 +282,7 @@ EXPLAINED = frozenset((
 
 
 async def _clear(commands: Commands, asked: Asked) -> str:
-    if not commands.may_stop(asked):
+    if not await commands.may_stop(asked):
         return asked.say("stop_not_yours")
 
     def work(connection: sa.Connection) -> None:
@@ -303,7 +309,7 @@ def _end_talk(connection: sa.Connection, asked: Asked) -> None:
 
 async def _new(commands: Commands, asked: Asked) -> str:
     """In a chat app the old conversation keeps its log under a retired key and the next message opens a new one; on the page the context empties."""
-    if not commands.may_stop(asked):
+    if not await commands.may_stop(asked):
         return asked.say("stop_not_yours")
     account = Address.parse(asked.address).account
     title = asked.call.line.rest[:80]

@@ -93,8 +93,6 @@ class Signs:
                     group.create_task(self._typing(self._channel, self._can.typing_refresh_s))
                 if self._may_preview:
                     group.create_task(self._previews())
-        except* Exception:  # the lane worker's home (STYLE): a faulty adapter costs the signs, never the answer (CH-92)
-            log.exception("the signs of %s failed", self._part_id)
         finally:
             await self._typing_off()
 

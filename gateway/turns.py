@@ -32,6 +32,7 @@ from gateway.attachments import Attachments
 from gateway.cast import character_of
 from gateway.config import Config
 from gateway.fetching import Fetcher
+from gateway.heads import Heads
 from gateway.lanes import RunningTurn
 from gateway.language import guess, say
 from gateway.logs import delivery
@@ -98,6 +99,7 @@ class Turns:
         config: Callable[[], Config],
         models: Models,
         attachments: Attachments,
+        heads: Heads,
         replies: Replies,
         find_channel: Callable[[Account], Channel | None],
         make_stage: MakeStage,
@@ -113,6 +115,7 @@ class Turns:
         self._config = config
         self._models = models
         self._attachments = attachments
+        self._heads = heads
         self._fetcher = Fetcher(db=db, attachments=attachments, find_channel=find_channel, clock=clock)
         self._replies = replies
         self._find_channel = find_channel
@@ -193,6 +196,7 @@ class Turns:
             files, seen = await self._attachments.for_prompt(held, sees_images=sees_images, language=language)
             words.append(spoken(question, language=language, files=files, in_group=in_group))
             images += seen
+        head = await self._heads.of(start)
         now = self._clock()
         zone = chat.timezone or start.person.get("timezone") or self._config().timezone
         stale = timedelta(seconds=self._config().delivery.stale_s)
@@ -200,6 +204,8 @@ class Turns:
         return Turn(
             character=character,
             persona=chat.persona,
+            system_text=head.system,
+            head_notes=head.notes,
             newest=Said(text="\n".join(words), by_us=False, images=tuple(images)),
             history=history(start.history, language=language, in_group=in_group),
             now=now.astimezone(ZoneInfo(zone)) if zone else now.astimezone(),

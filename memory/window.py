@@ -22,8 +22,8 @@ class TurnSize:
 def edge_after_trim(turns: Sequence[TurnSize], *, max_turns: int, max_tokens: int, floor_tokens: int = 0) -> int | None:
     """The sequence number up to which messages leave, or None when nothing must.
 
-    Above either limit the oldest half of the turns (rounded down) leaves, again until it fits; the newest turn never leaves. Up to `floor_tokens` short
-    talk is left in peace: there only five times the turn limit counts (WD-37).
+    Above either limit the oldest half of the turns (rounded down) leaves, again until it fits; the newest turn never leaves. Up to `floor_tokens`
+    short talk is left in peace: there only five times the turn limit counts (WD-37).
     """
     kept = list(turns)
     while len(kept) > 1:

@@ -214,7 +214,7 @@ class ChatPage {
     return {
       onRunning: (running) => this.composer.setRunning(running),
       onChat: (chat) => this.#applyChat(chat),
-      onSeen: () => this.list.apply({ id: this.chatId, unread: false }), // not the whole answer: a title may have come since
+      onSeen: () => this.list.apply({ id: this.chatId, unread: false }),
       onAnswer: (message) => this.drawerSheet.open && this.#showReceipt(message.turn_id),
       onReturn: (entry) => this.composer.giveBack(entry),
       onPage: () => this.#pageRead(),

@@ -24,6 +24,7 @@ export class Conversation {
   #begun = new Set(); // turn ids whose first event has come
   #closed = false;
   #seen = "";
+  #told = 0; // events about the chat itself
 
   /**
    * `talk` shows. Callbacks: `onRunning(bool)` switches send and stop; `onChat(chat)` tells a changed title or state; `onSeen()` that all is read; `onAnswer(message)` a finished
@@ -157,6 +158,7 @@ export class Conversation {
         this.#message(data);
         break;
       case "chat":
+        this.#told += 1;
         this.on.onChat(data);
         break;
       case "notice":
@@ -237,9 +239,13 @@ export class Conversation {
     const last = this.talk.last;
     if (document.hidden || !last || last.id === this.#seen || this.#closed) return;
     this.#seen = last.id;
-    request("PATCH", this.path, { seen: last.id }).then(this.on.onSeen, () => {
-      this.#seen = "";
-    });
+    const told = this.#told;
+    request("PATCH", this.path, { seen: last.id }).then(
+      (chat) => (told === this.#told ? this.on.onChat(chat) : this.on.onSeen()), // the stream may have been faster, and is newer
+      () => {
+        this.#seen = "";
+      },
+    );
   };
 
   // --- writing ---

@@ -38,9 +38,11 @@ export class Draft {
   }
 
   snapshot(html) {
+    const gap = /\s*$/.exec(this.#since)[0]; // HTML has no use for blanks at its end, but the next word has
     this.element.classList.add("has-words");
     this.#dropSince();
     this.#prose.show(html);
+    this.#since = gap;
   }
 
   reset() {
@@ -78,6 +80,8 @@ export class Draft {
       this.#inline = h("span", { class: "tail" });
       (this.empty ? this.body : growingPoint(this.body)).append(this.#inline);
       this.#block = h("p", { class: "tail" });
+      const code = this.#inline.closest("pre");
+      if (code?.textContent.endsWith("\n")) this.#since = this.#since.replace(/^\n/, ""); // a block of code has its last line end already
     }
     const cut = this.#inline.closest("pre") ? -1 : this.#since.search(/\n\s*\n/);
     this.#inline.textContent = cut < 0 ? this.#since : this.#since.slice(0, cut);

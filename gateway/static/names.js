@@ -26,9 +26,9 @@ export function fileName(name) {
 }
 
 const STEPS = [
-  [1024 ** 3, "GB"],
-  [1024 ** 2, "MB"],
-  [1024, "kB"],
+  [1000 ** 3, "GB"],
+  [1000 ** 2, "MB"],
+  [1000, "kB"],
 ];
 
 /** A size in bytes as people read it. */

@@ -389,7 +389,8 @@ async def test_tokens_of_all_steps_together_have_a_limit() -> None:
 
 @pytest.mark.rule("CH-70")
 async def test_what_a_person_adds_is_heard_at_the_next_tool_boundary() -> None:
-    model = ScriptedModel([[Call("search", {"q": "a"}, id="c1"), Call("search", {"q": "b"}, id="c2"), Call("search", {"q": "c"}, id="c3")], "As you wish."])
+    three = [Call("search", {"q": word}, id=f"c{number}") for number, word in enumerate("abc")]
+    model = ScriptedModel([three, "As you wish."])
     tool = FakeTool()
     run = Run(model)
     run.steering = [(), (Said(text="no, cats", by_us=False), Said(text="please", by_us=False))]

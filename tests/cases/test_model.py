@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,6 @@ class Talk:
     def sent(self, number: int = -1) -> list[dict[str, Any]]:
         """The messages of a request as the endpoint got them."""
         return self.server.requests[number].body["messages"]
-
-
-Start = Callable[..., Any]
 
 
 @pytest.fixture
@@ -303,7 +301,7 @@ async def test_the_time_stands_in_the_newest_request_and_nowhere_else(talk: Talk
     assert contents[1:-1:2] == [f"hi {at}" for at in range(9)]
     log = [row.text for row in await talk.stored(sa.select(messages.c.text).where(messages.c.role == "user").order_by(messages.c.seq))]
     assert log == [f"hi {at}" for at in range(10)]
-    for earlier, later in zip(talk.server.requests, talk.server.requests[1:], strict=False):  # all but the newest message is the start of the next
+    for earlier, later in pairwise(talk.server.requests):  # all but the newest message is the start of the next
         before = earlier.body["messages"][:-1]
         assert later.body["messages"][: len(before)] == before
 
@@ -369,7 +367,7 @@ async def test_short_turns_are_trimmed_once_by_half_or_not_at_all(tmp_path: Path
             await talk.ask("hi")
         lengths = [sum(message["role"] == "user" for message in request.body["messages"]) for request in talk.server.requests]
         assert lengths[20] == 21 and lengths[21] == (22 if floor else 12) and lengths[-1] == kept
-        assert sum(later < earlier for earlier, later in zip(lengths, lengths[1:], strict=False)) == (0 if floor else 1)
+        assert sum(later < earlier for earlier, later in pairwise(lengths)) == (0 if floor else 1)
         assert {request.body["messages"][0]["content"] for request in talk.server.requests} == {talk.sent()[0]["content"]}
 
 
@@ -418,7 +416,9 @@ async def test_after_every_fault_the_person_hears_one_sentence_and_the_next_turn
 
 
 @pytest.mark.rule("RL-20")
-@pytest.mark.parametrize("fault", ["null-delta", "usage-missing", "wrong-content-type", "only-reasoning", "malformed-tool-json", "id-less-calls", "unknown-tool"])
+@pytest.mark.parametrize(
+    "fault", ["null-delta", "usage-missing", "wrong-content-type", "only-reasoning", "malformed-tool-json", "id-less-calls", "unknown-tool"]
+)
 async def test_after_every_oddity_the_turn_ends_and_the_next_one_works(tmp_path: Path, fault: str) -> None:
     async with talking(tmp_path, tools=[FakeTool()]) as talk:
         talk.server.respond = lambda _: text("Done.")

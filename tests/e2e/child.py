@@ -105,13 +105,16 @@ def _changes(connection: sa.Connection) -> int:
     return connection.connection.driver_connection.total_changes  # type: ignore[union-attr]  # a sqlite3.Connection
 
 
-def echo(request: ModelRequest) -> str:
-    asked = request.messages[-1].text.rpartition("[end of notes]\n\n")[2]
-    return f"re: {asked}" if request.purpose == "reply" else "A title"
+class Echo(ScriptedModel):
+    """Says the question back, and does not remember it: a long run must not grow by its fake."""
 
+    def __init__(self, _account: ModelAccount) -> None:
+        super().__init__(self._say)
 
-def echo_model(_account: ModelAccount) -> ScriptedModel:
-    return ScriptedModel(echo)
+    def _say(self, request: ModelRequest) -> str:
+        self.requests.clear()
+        asked = request.messages[-1].text.rpartition("[end of notes]\n\n")[2]
+        return f"re: {asked}" if request.purpose == "reply" else "A title"
 
 
 async def serve(options: Options) -> None:
@@ -132,7 +135,7 @@ async def serve(options: Options) -> None:
 
     choices = Choices(
         clock=lambda: utc_now() + timedelta(seconds=options.ahead_s),
-        make_model=echo_model if options.model == "echo" else make_model,
+        make_model=Echo if options.model == "echo" else make_model,
         open_database=database,
         more_channels=(_peer_plan(options),) if options.peer else (),
     )

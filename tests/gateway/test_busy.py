@@ -238,6 +238,14 @@ async def test_in_a_group_only_the_one_who_asked_stops_the_answer(tmp_path: Path
         await timed(chat, "@yume /stop", "Stopped.", chat="g1", group=True, sender="ann")
 
 
+@pytest.mark.rule("CH-12", "CH-72", "CH-118")
+async def test_a_manager_of_the_group_stops_the_answer_too(tmp_path: Path) -> None:
+    async with talk(tmp_path, model(endless), rules=Rules(groups=frozenset({"g1"}))) as chat:
+        chat.says("@yume tell me a story", chat="g1", group=True, sender="ann")
+        await chat.until(lambda: chat.texts("g1"))
+        await timed(chat, "@yume /stop", "Stopped.", chat="g1", group=True, sender="admin-bob")
+
+
 @pytest.mark.rule("CH-70", "CH-73")
 async def test_steering_by_command_is_confirmed_once_and_works_in_queue_mode_too(tmp_path: Path) -> None:
     tool = SlowTool()

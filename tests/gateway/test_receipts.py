@@ -18,7 +18,11 @@ def test_a_receipt_sums_up_every_request_of_its_turn() -> None:
         provider="openai",
         sections=(Section(name="instructions", tokens=100), Section(name="message", tokens=7)),
         left_out=3,
-        calls=[call("model_busy"), call(input_tokens=100, output_tokens=20, cached_tokens=64), call(input_tokens=50, output_tokens=5, estimated=True)],
+        calls=[
+            call("model_busy"),
+            call(input_tokens=100, output_tokens=20, cached_tokens=64),
+            call(input_tokens=50, output_tokens=5, estimated=True),
+        ],
         tools=[ToolUse(name="search", ok=False, milliseconds=12)],
         steered=1,
         first_token_ms=400,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,13 +46,17 @@ def test_a_turn_without_an_answer_joins_the_next_question() -> None:
 def test_the_sides_always_take_turns(rows: list[tuple[bool, int]]) -> None:
     log = [message(at, str(at), turn=f"t{turn}", role="assistant" if us else "user") for at, (us, turn) in enumerate(rows)]
     sides = [side for side, _ in said(*log)]
-    assert all(one != other for one, other in zip(sides, sides[1:], strict=False))
+    assert all(one != other for one, other in pairwise(sides))
     assert "\n".join(text for _, text in said(*log)) == "\n".join(str(at) for at in range(len(rows)))
 
 
 @pytest.mark.rule("CH-13")
 def test_in_groups_each_line_names_who_said_it_and_ours_does_not() -> None:
-    log = (message(1, "one", turn="t"), message(2, "two", turn="t", author_name="Ann"), message(3, "hi", turn="t", role="assistant", author_name="Yume"))
+    log = (
+        message(1, "one", turn="t"),
+        message(2, "two", turn="t", author_name="Ann"),
+        message(3, "hi", turn="t", role="assistant", author_name="Yume"),
+    )
     assert said(*log, in_group=True) == [("them", "Ben: one\nAnn: two"), ("us", "hi")]
 
 
@@ -87,7 +92,8 @@ def test_a_turn_is_a_question_with_everything_up_to_the_next() -> None:
 
 
 def test_scheduled_words_start_no_turn() -> None:
-    assert [turn.last_seq for turn in sizes([message(1, "q"), message(2, "a", role="assistant"), message(3, "good morning", role="assistant")])] == [3]
+    log = [message(1, "q"), message(2, "a", role="assistant"), message(3, "good morning", role="assistant")]
+    assert [turn.last_seq for turn in sizes(log)] == [3]
 
 
 @pytest.mark.rule("CH-55")
@@ -101,7 +107,13 @@ def test_a_message_that_waited_long_is_said_to_have(language: str, words: str) -
 
 @pytest.mark.parametrize(
     ("span", "words"),
-    [(timedelta(seconds=-5), "0 s"), (timedelta(seconds=119), "119 s"), (timedelta(minutes=2), "2 min"), (timedelta(hours=47), "47 h"), (timedelta(days=2), "2 d")],
+    [
+        (timedelta(seconds=-5), "0 s"),
+        (timedelta(seconds=119), "119 s"),
+        (timedelta(minutes=2), "2 min"),
+        (timedelta(hours=47), "47 h"),
+        (timedelta(days=2), "2 d"),
+    ],
 )
 def test_a_span_is_said_in_its_largest_fitting_unit(span: timedelta, words: str) -> None:
     assert duration(span, "en") == words
