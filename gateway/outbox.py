@@ -249,7 +249,8 @@ class Outbox:
         if not await self._db.write(lambda connection: outbox_store.mark_sending(connection, opened.row_id, part, now)):
             return
         outcome = await self._outcome(part, channel)
-        change = settle(opened.view, outcome, self._clock(), jitter=random.random())
+        tried = replace(opened.view, sent_again=part.sent_again)
+        change = settle(tried, outcome, self._clock(), jitter=random.random())
         if change.gate_s:
             self._gates.close(part.address, self._clock(), change.gate_s)
         if change.stop_account:

@@ -109,14 +109,18 @@ def settle_look_up(part: PartView, found: tuple[str, ...] | Unknown | None, now:
 
 
 def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float) -> Change:
-    """The change that `outcome` of one try makes. `jitter`: 0 to 1, chosen by the caller."""
+    """The change that `outcome` of one try makes. `jitter`: 0 to 1, chosen by the caller.
+
+    A try that was surely not sent settles nothing about an earlier one of which nobody knows: the part stays `unknown`, unless its words say so.
+    """
+    waiting = PartState.UNKNOWN if part.unknowns and not part.sent_again else PartState.QUEUED
     match outcome:
         case Sent(platform_ids=ids):
             return Change(state=PartState.SENT, platform_ids=ids, unknowns=part.unknowns)
         case TryLater(after_s=after):
             wait = (after or backoff_s(part.attempts)) * (1 + 0.1 * jitter) + MARGIN_S
             return Change(
-                state=PartState.QUEUED,
+                state=waiting,
                 not_before=now + timedelta(seconds=wait),
                 unknowns=part.unknowns,
                 gate_s=wait if after else 0.0,
@@ -135,9 +139,9 @@ def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float
         case Refused(reason=reason):
             return Change(state=PartState.FAILED, reason=reason, unknowns=part.unknowns)
         case NeedsOperator(reason=reason):
-            return Change(state=PartState.QUEUED, reason=reason, unknowns=part.unknowns, stop_account=reason)
+            return Change(state=waiting, reason=reason, unknowns=part.unknowns, stop_account=reason)
         case ChatMoved(new_chat_id=chat_id):
             later = now + timedelta(seconds=backoff_s(part.attempts)) if part.attempts > 1 else None  # two chats may name each other
-            return Change(state=PartState.QUEUED, unknowns=part.unknowns, new_chat_id=chat_id, not_before=later)
+            return Change(state=waiting, unknowns=part.unknowns, new_chat_id=chat_id, not_before=later)
         case _ as never:
             assert_never(never)

@@ -14,12 +14,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from memory.database import Database, sqlite_url
 from memory.migrate import migrate
 
 POSTGRES = "127.0.0.1:5432"
 _SERVER = f"postgresql://postgres@{POSTGRES}/test"
+
+
+settings.register_profile("busy machine", deadline=None)  # a slow example is no fault of the code
+settings.load_profile("busy machine")
 
 
 # -- loopback only -----------------------------------------------------------------------------------------------------

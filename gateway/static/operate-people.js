@@ -157,7 +157,7 @@ async function save(each, values, rows) {
   const body = { name: values.name, ...(values.password && { password: values.password }) };
   if (!each || (rows.role && values.role !== each.role)) body.role = values.role;
   if (each && values.until !== (each.subscriber_until ?? "").slice(0, 10))
-    body.subscriber_until = values.until ? `${values.until}T00:00:00Z` : null;
+    body.subscriber_until = values.until || null;
   try {
     await request(each ? "PATCH" : "POST", each ? path(each.id) : "/api/operator/people", body);
     return true;

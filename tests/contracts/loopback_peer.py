@@ -30,7 +30,7 @@ class LoopbackPeer:
         self.account = Account(channel="loopback")
         self.capabilities = CAPABILITIES
         self.kinds = frozenset({EventKind.EDITED, EventKind.DELETED, EventKind.MIGRATED})
-        self.credentials = (TOKEN,)
+        self.credentials: tuple[str, ...] = (TOKEN,)
         self.platform = LoopbackPlatform(token=TOKEN, hold_s=0.02)
 
     def adapter(self, *, cursor: str = "", credential: str = GOOD, clock: Callable[[], datetime] = utc_now) -> Channel:

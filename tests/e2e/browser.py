@@ -363,11 +363,11 @@ class House:
 
 @asynccontextmanager
 async def house_over(
-    folder: Path, browser: Browser, *, config: Mapping[str, Any] | None = None, script: Script | None = None, name: str = "", **more: Any
+    folder: Path, browser: Browser, *, config: Mapping[str, Any] | None = None, model: Any = None, name: str = "", **more: Any
 ) -> AsyncGenerator[House]:
-    """A gateway of one test, for what needs a configuration or a folder of its own."""
-    script = script or Script()
-    async with running(folder, script.model, config={**CONFIG, **(config or {})}, **more) as gateway:
+    """A gateway of one test, for what needs a configuration, a model or a folder of its own."""
+    script = Script()
+    async with running(folder, model or script.model, config={**CONFIG, **(config or {})}, **more) as gateway:
         house = House(gateway, browser, script, name)
         async with house.someone("Ada") as house.me:
             yield house

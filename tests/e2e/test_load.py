@@ -70,6 +70,7 @@ class Page:
         return time.monotonic() - began
 
 
+@pytest.mark.slow
 @pytest.mark.rule("RL-8", "CH-62", "CH-72")
 async def test_two_hundred_conversations_at_once_are_all_answered_in_order_and_in_time(household: Household, slow_model: str) -> None:
     model = {"provider": "openai", "base_url": slow_model, "name": "slow"}

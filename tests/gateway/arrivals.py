@@ -36,7 +36,8 @@ def event(text: str = "hello", *, chat: str = "c1", sender: str = "ann", **more:
 
 
 def in_group(text: str = "hello", *, mentioned: bool = True, **more: Any) -> InboundEvent:
-    return event(text, **({"chat": "g1", "chat_type": ChatType.GROUP, "mentioned": mentioned} | more))
+    where: dict[str, Any] = {"chat": "g1", "chat_type": ChatType.GROUP, "mentioned": mentioned}
+    return event(text, **(where | more))
 
 
 class Door:

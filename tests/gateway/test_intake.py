@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -304,7 +305,7 @@ async def test_a_group_has_one_talk_and_its_members_are_guests_of_it_only(door: 
 
 @pytest.mark.rule("CH-13", "CH-28")
 async def test_topics_are_talks_of_their_own_in_one_space(door: Door) -> None:
-    topic = {"chat_type": ChatType.THREAD, "chat": "g1", "parent_chat_id": "g1"}
+    topic: dict[str, Any] = {"chat_type": ChatType.THREAD, "chat": "g1", "parent_chat_id": "g1"}
     await door.receive(in_group("main"), in_group("a", thread_id="7", **topic), in_group("b", thread_id="8", **topic))
     assert await door.rows("spaces", "platform_space_id") == ["g1"]
     assert sorted(await door.rows("conversations", "key")) == ["loopback:main:g1", "loopback:main:g1:7", "loopback:main:g1:8"]
@@ -357,7 +358,10 @@ async def test_only_what_would_be_answered_counts_against_the_rate(door: Door) -
 
 @pytest.mark.rule("CH-120")
 async def test_listed_bots_have_a_limit_of_their_own(door: Door) -> None:
-    door.set(rules=replace(EVERYBODY, bots=frozenset({"robot"})), bot_over_rate=lambda address: address == "loopback:main:c1")
+    def over(address: str) -> bool:
+        return address == "loopback:main:c1"
+
+    door.set(rules=replace(EVERYBODY, bots=frozenset({"robot"})), bot_over_rate=over)
     assert (await door.one(event(sender="robot", is_bot=True))).accepted.rule == "rate"
     assert (await door.one(event(sender="robot", is_bot=True, chat="c2"))).accepted.state == "new"
     assert (await door.one(event(sender="ann"))).accepted.state == "new"
@@ -365,7 +369,10 @@ async def test_listed_bots_have_a_limit_of_their_own(door: Door) -> None:
 
 @pytest.mark.rule("CH-63")
 async def test_a_full_queue_refuses_talk_and_still_takes_commands(door: Door) -> None:
-    door.set(queue_full=lambda address: True)
+    def full(_address: str) -> bool:
+        return True
+
+    door.set(queue_full=full)
     assert (await door.one(event("one more"))).accepted.rule == "full"
     assert (await door.one(event("/stop all"))).command is not None
 

@@ -109,7 +109,7 @@ class Office:
         await self.put(*texts, **more)
         await self.later()
 
-    async def later(self, **time: float) -> None:
+    async def later(self, **time: Any) -> None:
         self.clock.advance(**time)
         for address in self.addresses:
             self.outbox.wake(address)

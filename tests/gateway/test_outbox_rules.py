@@ -97,6 +97,14 @@ def test_an_unknown_part_that_nobody_knows_of_is_sent_once_more_and_says_so() ->
     assert next_step(unknown(unknowns=2, sent_again=True), NOW, BARE).step is Step.GIVE_UP
 
 
+@pytest.mark.rule("CH-80")
+@pytest.mark.parametrize("outcome", [TryLater(), TryLater(50), NeedsOperator("x"), ChatMoved("c2")])
+def test_a_try_that_surely_failed_does_not_make_a_doubtful_part_a_fresh_one(outcome: SendOutcome) -> None:
+    assert settle(unknown(), outcome, NOW, jitter=0).state is PartState.UNKNOWN
+    assert settle(unknown(sent_again=True), outcome, NOW, jitter=0).state is PartState.QUEUED, "its words say what it is"
+    assert settle(part(), outcome, NOW, jitter=0).state is PartState.QUEUED
+
+
 @pytest.mark.rule("CH-97")
 @pytest.mark.parametrize("unknowns", [1, 2, 5, 50])
 def test_an_unanswered_edit_is_repeated_for_as_long_as_the_answer_is_worth_something(unknowns: int) -> None:
@@ -216,7 +224,7 @@ class Sending(RuleBasedStateMachine):
         )
         shown = isinstance(outcome, Sent) or (isinstance(outcome, Unknown) and arrived)
         if shown and not self.part.is_edit:
-            self.world.arrives(self.now, marked=marked)
+            self.world.arrives(self.now, marked=self.part.sent_again)
         if killed:
             self.part = replace(self.part, state=PartState.UNKNOWN, unknowns=self.part.unknowns + 1)
             return
@@ -247,5 +255,5 @@ class Sending(RuleBasedStateMachine):
                 assert before.is_edit or self.world.can.resend_key_s is not None
 
 
-Sending.TestCase.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+Sending.TestCase.settings = settings(max_examples=2000, stateful_step_count=25, deadline=None)
 TestEveryOrderOfOutcomes = pytest.mark.rule("CH-80", "CH-82")(Sending.TestCase)

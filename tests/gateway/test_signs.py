@@ -63,9 +63,10 @@ async def scene(can: Capabilities = CAN, *, in_group: bool = False, **more: Any)
     async def store(ids: tuple[str, ...]) -> None:
         stored.append(ids)
 
+    options: dict[str, Any] = {"store_preview": store, "part_id": "t1.preview", "reply_to": "m1"}
     signs = Signs(
         channel=LoopbackChannel(platform, capabilities=can), address=ADDRESS, in_group=in_group, gates=gates, clock=clock, shorten=shorten,
-        **({"store_preview": store, "part_id": "t1.preview", "reply_to": "m1"} | more),
+        **(options | more),
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         task = group.create_task(signs.run())

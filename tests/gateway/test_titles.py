@@ -146,3 +146,13 @@ async def test_a_title_given_while_the_first_answer_is_made_stays(tmp_path: Path
         await gateway.answers(chat)
         assert (await gateway.get(f"/api/chats/{chat}"))["title"] == "Mine"
     assert [request.purpose for request in model.requests] == ["reply"]
+
+
+async def test_the_demo_model_is_never_asked_for_a_title(tmp_path: Path) -> None:
+    asked = Asked()
+    async with running(tmp_path, asked.model) as gateway:
+        chat = await gateway.chat()
+        await gateway.say(chat, "Hello")
+        await gateway.answers(chat)
+        await titled(gateway, chat, "Hello")
+    assert asked.titles == []
