@@ -84,7 +84,10 @@ def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime, *,
     turn_id = items[0].turn_id
     tried = inbox.start(connection, [item.row_id for item in items], turn_id)
     chat = conversations.conversation(connection, items[0].conversation_id)
-    if tried == 0 or chat is None:
+    if tried == 0:
+        return None
+    if chat is None:
+        inbox.finish(connection, [item.row_id for item in items], now=now, state="ignored", rule="deleted")
         return None
     if len(items) > 1:
         connection.execute(_JOIN_MESSAGES, {"messages": [item.message_id for item in items], "turn": turn_id})
@@ -146,6 +149,11 @@ def end(
     connection: sa.Connection, ending: TurnEnd, *, parts: Sequence[NewPart], calls: Sequence[CallRow], now: datetime
 ) -> list[Message]:
     """The reply, its outbox rows and the end of `running`, in one transaction. Returns the messages that joined the log."""
+    rows = [*ending.rows, *(item.row_id for item in ending.steered)]
+    if conversations.conversation(connection, ending.conversation_id) is None:  # deleted meanwhile: nobody is to read this, but it was paid for
+        inbox.finish(connection, rows, now=now, state="ignored", rule="deleted")
+        record_calls(connection, [(call, {**of, "conversation_id": ""}) for call, of in calls], now)
+        return []
     added: list[Message] = []
     if ending.answer:
         if ending.attempt > 1:
@@ -186,7 +194,6 @@ def end(
     if ending.steered:
         inbox.join(connection, [item.row_id for item in ending.steered], ending.turn_id)
         connection.execute(_JOIN_MESSAGES, {"messages": [item.message_id for item in ending.steered], "turn": ending.turn_id})
-    rows = [*ending.rows, *(item.row_id for item in ending.steered)]
     inbox.finish(connection, rows, now=now, state=ending.row_state, rule=ending.error_code)
     outbox_store.put(connection, parts, now)
     record_calls(connection, calls, now)

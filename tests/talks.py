@@ -65,6 +65,15 @@ class Talk:
         """Until the model has been asked so often."""
         await self.until(lambda: len(self.requests) >= count)
 
+    async def shows(self, texts: list[str], *, chat: str = "c1", within_s: float = 10.0) -> None:
+        """Until exactly this is on show in a chat; and it still is a moment later."""
+        try:
+            await self.until(lambda: self.texts(chat) == texts, within_s=within_s)
+        except TimeoutError:
+            pass  # the difference says more
+        await asyncio.sleep(0.1)
+        assert self.texts(chat) == texts
+
     def messages(self, chat: str = "c1") -> list[Shown]:
         return [shown for shown in self.platform.shown if shown.address.chat_id == chat]
 

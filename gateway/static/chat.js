@@ -169,7 +169,7 @@ class ChatPage {
       icon("receipt"),
       h("span", { class: "head-label" }, t("receipt.title")),
     );
-    const more = iconButton("more", t("chats.actions"), () => openMenu(more, this.#menuItems()), {
+    this.moreButton = iconButton("more", t("chats.actions"), () => openMenu(this.moreButton, this.#menuItems()), {
       "aria-haspopup": "menu",
       "aria-expanded": "false",
     });
@@ -194,7 +194,7 @@ class ChatPage {
         h("div", { class: "chat-name" }, this.heading, this.badge),
         this.characterPlace,
         this.receiptButton,
-        more,
+        this.moreButton,
       ),
       this.talk.element,
       h("div", { class: "chat-bottom" }, this.composer.element),
@@ -307,7 +307,8 @@ class ChatPage {
     this.talk.setLead(
       emptyState("search", t("chat.goneTitle"), t("chat.goneText"), h("a", { class: "button", href: "#/chat" }, t("chats.new"))),
     );
-    this.composer.element.hidden = true;
+    this.heading.textContent = t("chats.untitled");
+    for (const element of [this.composer.element, this.receiptButton, this.moreButton]) element.hidden = true;
   }
 
   #leave() {

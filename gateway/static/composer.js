@@ -28,16 +28,16 @@ export class Composer {
 
   /**
    * `onSend({text, attachments})` returns false when nothing was sent; `onStop()` ends the running turn; `loadDraft` and `saveDraft` keep the words
-   * (nothing for guests). `above` is the line over the field.
+   * (nothing for guests). `above` is the line over the field. `commands` are offered with `/`.
    */
-  constructor({ onSend, onStop, loadDraft, saveDraft, withFiles = true, above }) {
+  constructor({ onSend, onStop, loadDraft, saveDraft, withFiles = true, commands = session.me.commands ?? [], above }) {
     Object.assign(this, { onSend, onStop, saveDraft });
     const id = freshId("composer");
     this.field = h("textarea", {
       id,
       class: "composer-field",
       rows: 1,
-      placeholder: t(session.me.commands?.length ? "composer.placeholder" : "composer.placeholderPlain"),
+      placeholder: t(commands.length ? "composer.placeholder" : "composer.placeholderPlain"),
       "aria-label": t("composer.label"),
       "aria-describedby": `${id}-count`,
       enterkeyhint: "send",
@@ -45,7 +45,7 @@ export class Composer {
     });
     this.count = h("span", { class: "composer-count", id: `${id}-count`, role: "status" });
     this.files = new Attachments({ onChange: () => this.#changed(), onProblem: (text) => toast(text, { tone: "warn" }) });
-    this.commands = new CommandList({ field: this.field, commands: session.me.commands ?? [], onTake: (text) => this.setText(text) });
+    this.commands = new CommandList({ field: this.field, commands, onTake: (text) => this.setText(text) });
     this.sendButton = iconButton("send", t("action.send"), () => this.#send(), { class: "round-button send" });
     this.stopButton = iconButton("stop", t("action.stop"), () => this.#stop(), { class: "round-button stop", hidden: true });
     this.box = h(

@@ -38,6 +38,7 @@ class GuestPage {
       loadDraft: () => ({ text: "", attachments: [] }),
       saveDraft: () => {},
       withFiles: false,
+      commands: [], // they belong to a chat that is kept
       above: modelLine(),
     });
     const main = h(

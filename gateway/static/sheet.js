@@ -5,7 +5,7 @@ import { onEscape } from "./escape.js";
 
 /**
  * `panel` is the element, `rest` tells which elements are out of reach while it is a sheet, `narrow` is a media query list saying when it is one.
- * `onChange(open)` is told about every change.
+ * `panel` has a name; as a sheet it is a dialog. `onChange(open)` is told about every change.
  */
 export function makeSheet({ panel, rest, narrow, open = false, onChange = () => {} }) {
   const veil = h("div", { class: "veil", onclick: () => hide() });
@@ -17,6 +17,8 @@ export function makeSheet({ panel, rest, narrow, open = false, onChange = () => 
     panel.dataset.open = String(open);
     panel.dataset.sheet = String(narrow.matches);
     panel.inert = !open && narrow.matches;
+    panel.role = over ? "dialog" : null;
+    panel.ariaModal = over ? "true" : null;
     for (const element of rest()) element.inert = over;
     if (over && !veil.isConnected) panel.before(veil);
     if (!over) veil.remove();

@@ -32,7 +32,7 @@ export function showInShell({ side, main, onFind }) {
   const stage = h("div", { class: "stage" }, offlineBanner(), main);
   const head = h(
     "header",
-    { class: "side", onclick: (event) => event.target.closest("a") && hideSide() },
+    { class: "side", "aria-label": "Yumegate", onclick: (event) => event.target.closest("a") && hideSide() },
     h(
       "div",
       { class: "side-head" },

@@ -60,9 +60,10 @@ expect.set_options(timeout=PATIENCE_MS)
 class Script:
     """What the model says, one reply after the other. Chats get their titles from it too, but apart from the replies; without one, first words stay."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, model_name: str = "scripted") -> None:
         self.title: Reply = ""
-        self.model = ScriptedModel(self._answer)
+        self.otherwise: Reply | None = None
+        self.model = ScriptedModel(self._answer, name=model_name)
         self._replies: deque[Reply] = deque()
 
     def will(self, *replies: Reply) -> None:
@@ -80,9 +81,15 @@ class Script:
         """The requests for replies."""
         return [request for request in self.model.requests if request.purpose != "title"]
 
+    def fresh(self, _account: object) -> ScriptedModel:
+        """Another client that says the same, for what closes it after use."""
+        return ScriptedModel(self._answer, name=self.model.name)
+
     def _answer(self, request: ModelRequest) -> Reply:
         if request.purpose == "title":
             return self.title
+        if not self._replies and self.otherwise is not None:
+            return self.otherwise
         assert self._replies, f"no answer is left for {request.messages[-1].text!r}"
         return self._replies.popleft()
 

@@ -70,17 +70,18 @@ function structure() {
   const say = (node, text) => faults.push(`${where(node)}: ${text}`);
   const all = (selector) => [...document.querySelectorAll(selector)].filter(shown);
 
-  const controls = "button, a[href], input:not([type=hidden]), select, textarea, summary, [role=button], [role=menuitem], [role=option], [role=menuitemradio], dialog, [role=menu], [role=listbox]";
+  const controls = "button, a[href], input:not([type=hidden]), select, textarea, summary, [role=button], [role=menuitem], [role=option], [role=menuitemradio], dialog, [role=dialog], [role=menu], [role=listbox]";
   for (const node of all(controls)) if (!nameOf(node) && node.getAttribute("aria-hidden") !== "true") say(node, "has no name");
   for (const node of all("nav, aside, form, [role=region], [role=log], [role=group]")) if (node.tagName !== "FORM" && !nameOf(node)) say(node, "is a landmark or group without a name");
 
+  const modal = document.querySelector("dialog[open]") ?? all("[role=dialog][aria-modal=true]")[0];
   const mains = all("main");
-  if (mains.length !== 1 && !document.querySelector("dialog[open]")) faults.push(`${mains.length} main landmarks`);
+  if (mains.length !== 1 && !modal) faults.push(`${mains.length} main landmarks`);
   for (const node of tabbable()) if (!node.closest("main, header, nav, aside, dialog, [role=menu], .skip, .toasts, .banner")) say(node, "stands outside every landmark");
 
   const heads = all("h1, h2, h3, h4, h5, h6").filter((node) => !node.closest(".prose, dialog"));
   if (heads.filter((node) => node.tagName === "H1").length > 1) faults.push("more than one h1");
-  if (!heads.some((node) => node.tagName === "H1") && !all("main .chat-heading").length) faults.push("no h1");
+  if (!modal && !heads.some((node) => node.tagName === "H1") && !all("main .chat-heading").length) faults.push("no h1");
   if (heads.some((node) => !node.textContent.trim())) faults.push("an empty heading");
 
   const ids = [...document.querySelectorAll("[id]")].map((node) => node.id);

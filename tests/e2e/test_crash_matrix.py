@@ -108,6 +108,7 @@ async def test_a_message_from_a_platform_is_answered_once_whichever_commit_was_t
             await until(partial(_taken, peer))
             await home.settled()
             where = f"{side} commit {number}: {peer.shown}"
+            assert home.rows("SELECT count(*) FROM inbox") == [(1,)], peer.delivered  # however often it was delivered
             if abilities:
                 assert peer.texts() == ["re: hello"], where
             else:  # nobody can tell whether the first try arrived: one more, and it says so

@@ -44,6 +44,7 @@ async def test_a_sigterm_lets_a_running_answer_finish_and_takes_nothing_new(hous
     await household.web.say(household.chat, "hello")
     await until(lambda: asked(model) == ["hello"])
     began = time.monotonic()
+    viewer = asyncio.ensure_future(household.web.events(household.chat, until="never"))
     draining.signal(signal.SIGTERM)
     await until_draining(household)
     async with household.web.http.post(
@@ -52,6 +53,7 @@ async def test_a_sigterm_lets_a_running_answer_finish_and_takes_nothing_new(hous
         assert refused.status == 503
         assert int(refused.headers["Retry-After"]) > 0
         assert (await refused.json())["error"]["message"] == "The gateway is about to restart. Please try again in a moment."
+    assert [name for _, name, _ in await viewer][-1] == "done"  # whoever looked on saw it to its end
     assert await draining.end() == 0, draining.log
     assert time.monotonic() - began < 10
     await household.start_command_line()
@@ -357,7 +359,7 @@ async def test_a_port_that_is_taken_is_one_sentence(household: Household) -> Non
 async def test_a_bad_file_never_takes_a_running_gateway_down(household: Household) -> None:
     good = household.web.config_path.read_text()
     running = await household.start()
-    for text, faults in (("{", [""]), (good.replace('"timezone"', '"timezoen"'), ["timezoen"]), (good, [])):
+    for text, faults in (("{", [""]), ('{"timezoen": "UTC", ' + good[1:], ["timezoen"]), (good, [])):
         household.web.config_path.write_text(text)
         await until_faults(household, faults)
         await household.web.say(household.chat, "/version")

@@ -70,7 +70,7 @@ async def test_new_words_enter_at_the_next_tool_boundary_and_the_running_tool_is
         results = [message.text for message in chat.requests[1].messages if message.role is Role.TOOL]
         assert [text.split(":")[0] for text in results] == ["found it", "skipped"]
         assert asked(chat.requests[1]) == "in Kyoto"
-        assert await chat.shown() == ["Let me see.\n\nAnswer to 'in Kyoto'."]
+        await chat.shows(["Let me see.\n\nAnswer to 'in Kyoto'."])
         assert len(chat.requests) == 2
 
 
@@ -83,7 +83,7 @@ async def test_words_for_a_turn_that_ends_first_are_the_next_turn(tmp_path: Path
         second = chat.says("second")
         await chat.until(lambda: chat.platform.reactions)
         go.set()
-        assert await chat.shown(2) == ["Re: first", "Re: second"]
+        await chat.shows(["Re: first", "Re: second"])
         assert [message.reply_to for message in chat.messages()][1] == second
         history = [message.text for message in chat.requests[1].messages if message.role is not Role.SYSTEM]
         assert history[:2] == ["first", "Re: first"], "the second turn knows the answer that came after its question"
@@ -120,7 +120,7 @@ async def test_without_reactions_one_line_for_a_whole_burst_says_what_became_of_
         await chat.thinking()
         for text in ("more", "and more", "and still more"):
             chat.says(text)
-        assert await chat.shown() == [line]
+        await chat.shows([line])
         assert chat.platform.reactions == []
         go.set()
         texts = await chat.shown(3)
@@ -139,7 +139,7 @@ async def test_where_sends_are_counted_nothing_is_said_about_waiting(tmp_path: P
         await asyncio.sleep(0.3)
         assert chat.texts() == []
         go.set()
-        assert await chat.shown(2) == ["Re: first", "Re: second"]
+        await chat.shows(["Re: first", "Re: second"])
 
 
 @pytest.mark.rule("CH-70", "CH-60")
@@ -153,7 +153,7 @@ async def test_other_people_in_a_group_wait_their_turn(tmp_path: Path) -> None:
         await chat.until(lambda: chat.platform.reactions)
         assert chat.platform.reactions == [(other, "⏳")]
         go.set()
-        assert await chat.shown(2, chat="g1") == ["Re: ann: mine", "Re: bob: and mine"]
+        await chat.shows(["Re: ann: mine", "Re: bob: and mine"], chat="g1")
 
 
 # Commands beside the turn
@@ -275,5 +275,5 @@ async def test_a_message_deleted_while_it_waits_is_not_answered_and_an_edited_on
         platform.edits(typo, "what is that?")
         await asyncio.sleep(0.2)
         go.set()
-        assert await chat.shown(2) == ["Re: first", "Re: what is that?"]
+        await chat.shows(["Re: first", "Re: what is that?"])
         assert "secret" not in str([request.messages for request in chat.requests])

@@ -126,6 +126,28 @@ async def test_a_message_whose_channel_was_rebuilt_while_it_was_stored_is_answer
         assert known.arrival.value == "duplicate"
 
 
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("CH-64", "WO-10")
+async def test_a_chat_that_is_deleted_while_it_is_answered_leaves_no_fault_and_nothing_running(
+    tmp_path: Path, store: Databases, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path, ScriptedModel(slowly), database=store) as gateway:
+        chat = await gateway.chat()
+        await gateway.say(chat, "hello")
+        await gateway.events(chat, until="delta")
+        async with gateway.http.delete(f"{gateway.url}/api/chats/{chat}") as answer:
+            assert answer.status == 204
+
+        async def ended() -> list[Any]:
+            return await store.last.read(lambda connection: connection.exec_driver_sql("SELECT state FROM inbox WHERE state != 'running'").all())
+
+        await eventually(ended)
+        assert await store.last.read(lambda connection: connection.exec_driver_sql("SELECT conversation_id, outcome FROM model_calls").all())
+    assert "Traceback" not in caplog.text
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 

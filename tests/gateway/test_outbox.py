@@ -369,6 +369,17 @@ async def test_else_one_second_copy_says_what_it_is_in_the_readers_language(bare
     assert await bare.states() == ["sent"]
 
 
+@pytest.mark.rule("CH-80", "CH-91")
+async def test_a_doubtful_part_that_had_to_wait_beyond_its_key_says_that_it_may_be_a_copy(sqlite: Database, clock: FakeClock) -> None:
+    async with office_of(sqlite, clock, replace(BARE, resend_key_s=120.0)) as office:
+        office.platform.fail_next({"unknown": "after"}, {"later": 149}, {"later": 5})
+        await office.send("Done.")
+        for _ in range(4):
+            await office.later(seconds=170)
+        assert office.platform.texts() == ["Done.", f"Done.\n{say('en', 'sent_again')}"]
+        assert await office.rows("state", "unknowns") == [("sent", 1)]
+
+
 @pytest.mark.rule("CH-80")
 async def test_there_is_no_third_copy(bare: Office) -> None:
     bare.platform.fail_next(*[{"unknown": "before"}] * 9)

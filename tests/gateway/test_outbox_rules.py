@@ -255,5 +255,5 @@ class Sending(RuleBasedStateMachine):
                 assert before.is_edit or self.world.can.resend_key_s is not None
 
 
-Sending.TestCase.settings = settings(max_examples=2000, stateful_step_count=25, deadline=None)
+Sending.TestCase.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
 TestEveryOrderOfOutcomes = pytest.mark.rule("CH-80", "CH-82")(Sending.TestCase)
