@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 from agent.errors import BudgetExceeded, ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured, NoRoom
 from agent.llm import estimate
@@ -173,14 +174,15 @@ class Runtime:
         record.model, record.provider = model.name, model.provider
         outcome, usage = "stopped", Usage()
         try:
-            async for event in model.stream(request):
-                if isinstance(event, TextDelta) and event.text:
-                    if record.first_token_ms is None:
-                        record.first_token_ms = round((time.monotonic() - asking.started) * 1000)
-                    asking.say(event.text)
-                elif isinstance(event, Finished):
-                    outcome, usage = "ok", event.usage
-                    return event
+            async with aclosing(model.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta) and event.text:
+                        if record.first_token_ms is None:
+                            record.first_token_ms = round((time.monotonic() - asking.started) * 1000)
+                        asking.say(event.text)
+                    elif isinstance(event, Finished):
+                        outcome, usage = "ok", event.usage
+                        return event
             raise ModelBroken("the answer ended without an end")
         except ModelError as error:
             outcome = error.code

@@ -292,8 +292,8 @@ def build(
         answers=ChatAnswers(db, streams),
     )
     site = Site(
-        new_app(door, reports.note_error, body_max=BODY_MAX),
-        standing.config.channels.web,
+        new_app(door, body_max=BODY_MAX),
+        lambda: standing.config.channels.web,
         [
             *AccountRoutes(people=people, sessions=sessions, links=links, tokens=tokens, page=house, clock=clock).routes(),
             *chat_routes.routes(),

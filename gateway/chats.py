@@ -34,7 +34,7 @@ _HITS = (
     .limit(LIST_MAX)
 )
 _WAITING = sa.select(inbox.c.message_id).where(
-    inbox.c.conversation_id == sa.bindparam("chat"), inbox.c.state.in_(("new", "held")), inbox.c.message_id != ""
+    inbox.c.conversation_id == sa.bindparam("chat"), inbox.c.state == "new", inbox.c.message_id != ""
 )
 _TURN = sa.select(turns.c.receipt, turns.c.conversation_id).where(turns.c.id == sa.bindparam("turn"))
 

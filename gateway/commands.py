@@ -209,10 +209,10 @@ async def _whoami(commands: Commands, asked: Asked) -> str:
 
 
 async def _stop(commands: Commands, asked: Asked) -> str:
-    running = commands.lanes.running(asked.address)
     drop_all = asked.call.line.rest.lower() == "all"
     if not await commands.may_stop(asked):
         return asked.say("stop_not_yours")
+    running = commands.lanes.running(asked.address)  # after asking the platform, which takes time: the turn of now, not of then
     dropped = commands.lanes.drop_waiting(asked.address) if drop_all else []
     if dropped:
         await asked.desk.end_rows(dropped, "stopped")

@@ -42,7 +42,7 @@ UNKNOWN_CONTEXT_WINDOW = 8192
 
 class Log(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="The least grave lines that are written.")
-    format: Literal["text", "json"] = Field(default="text", description="How a line looks: for people, or one JSON object each.")
+    format: Annotated[Literal["text", "json"], RESTART] = Field(default="text", description="How a line looks: for people, or one JSON object each.")
 
 
 class Database(Section):

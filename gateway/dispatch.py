@@ -128,7 +128,7 @@ class Dispatcher:
             return error
         for each in received:
             if each.accepted.arrival is Arrival.NEW:
-                self._act(door, each, by_command=by_command)
+                self._act_safely(door, each, by_command=by_command)
         if old := sum(1 for each in received if each.accepted.rule == "old"):
             log.warning("%s: %d messages are older than the limit and are kept unanswered", door.account, old)
         return [each.accepted for each in received]
@@ -204,6 +204,12 @@ class Dispatcher:
             text_max=door.capabilities.text_max,
             is_late=lambda item: self._clock() - item.since > stale,
         )
+
+    def _act_safely(self, door: Door, received: Received, *, by_command: bool) -> None:
+        try:
+            self._act(door, received, by_command=by_command)
+        except Exception:  # the lane worker's home (STYLE): one event must not end every channel; its row is stored and resumes
+            log.exception("delivery %s was stored, but not acted on", received.accepted.delivery_id)
 
     def _act(self, door: Door, received: Received, *, by_command: bool = False) -> None:
         """After the commit. Everything here may be lost with the process: the rows are stored and resume."""

@@ -21,7 +21,8 @@ from pydantic import BaseModel, ValidationError
 
 from agent.errors import ModelBusy, ModelError
 from agent.llm.demo import find_weights
-from agent.llm.port import Finished, ModelMessage, ModelRequest, Role
+from agent.llm.port import ModelMessage, ModelRequest, Role
+from agent.llm.whole import whole
 from gateway.app import make_model
 from gateway.config import MAIN_ACCOUNT, Config, ModelAccount, secret_values
 from gateway.config_env import SECRETS_FILE
@@ -220,9 +221,7 @@ async def _ask(account: ModelAccount) -> None:
     hello = ModelMessage(role=Role.USER, text="Say hi.")
     model = await asyncio.to_thread(make_model, account)
     try:
-        async for event in model.stream(ModelRequest(messages=(hello,), max_output_tokens=16, purpose="test")):
-            if isinstance(event, Finished):
-                return
+        await whole(model, ModelRequest(messages=(hello,), max_output_tokens=16, purpose="test"))
     finally:
         await model.close()
 

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections import deque
 
+from channels.message import clean
 from gateway.reports import Reports
-from memory.errors import StoreUnavailable
 
 WAITING_MAX = 200  # lines kept while the database cannot be written; older ones are in the log alone
 TEXT_MAX = 500
@@ -24,7 +24,7 @@ class ErrorLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = f" ({record.exc_info[0].__name__})" if record.exc_info and record.exc_info[0] else ""
-        line = f"{record.getMessage()}{cause}"[:TEXT_MAX]
+        line = clean(f"{record.getMessage()}{cause}")[:TEXT_MAX]
         self._waiting.append((getattr(record, "delivery", ""), record.name, line))
         self._loop.call_soon_threadsafe(self._arrived.set)
 
@@ -37,5 +37,5 @@ class ErrorLog(logging.Handler):
                 delivery_id, source, line = self._waiting.popleft()
                 try:
                     await reports.note_error(delivery_id, source, line)
-                except StoreUnavailable:
-                    break  # it is in the log; the page can do without
+                except Exception:  # who keeps the log must not end the gateway, and logging here would come back here
+                    break  # the line is in the log; the page can do without

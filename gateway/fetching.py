@@ -54,7 +54,7 @@ class Fetcher:
             return item
         wanted = from_json(Attachment, item)
         data = await asked(channel.fetch(wanted, FETCH_MAX), FETCH_LIMIT_S, f"fetching a file of message {message.id}")
-        if isinstance(data, Unknown) or len(data) > FETCH_MAX:
+        if isinstance(data, Unknown):
             return item
         try:
             kept = await self._attachments.keep(data, name=wanted.name, person_id=message.author_person_id, now=self._clock())

@@ -35,6 +35,7 @@ from gateway.http.views import (
     OutboxCounts,
     Overview,
 )
+from gateway.inbox import UNFINISHED
 from gateway.jobs import JobRunner
 from gateway.lanes import Lanes
 from gateway.language import say
@@ -232,7 +233,7 @@ class House:
 
 _BACKLOG = (
     sa.select(inbox.c.channel, inbox.c.account, sa.func.count(), sa.func.min(inbox.c.received_at))
-    .where(inbox.c.state.in_(("new", "held", "running")))
+    .where(inbox.c.state.in_(UNFINISHED))
     .group_by(inbox.c.channel, inbox.c.account)
 )
 

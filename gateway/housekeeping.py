@@ -63,15 +63,15 @@ class Housekeeping:
     async def _sweep_uploads(self, context: JobContext, before: datetime) -> int:
         """Files that no message holds: the rows first, so that a kill in between leaves a file without a row, never a row without a file."""
 
-        def find(connection: sa.Connection) -> list[tuple[str, str]]:
+        def drop(connection: sa.Connection) -> list[str]:
             held = {item.get("fetch_ref") for row in connection.execute(_ATTACHED).scalars() for item in row}
-            return [(row.id, row.path) for row in connection.execute(_UPLOADS, {"before": before}) if row.id not in held]
+            loose = {row.id: row.path for row in connection.execute(_UPLOADS, {"before": before}) if row.id not in held}
+            connection.execute(_DROP_UPLOADS, {"ids": list(loose)})
+            return list(loose.values())
 
-        loose = await self._db.read(find)
-        if loose:
-            await context.write(lambda connection: connection.execute(_DROP_UPLOADS, {"ids": [row_id for row_id, _ in loose]}))
-            await asyncio.to_thread(self._remove, [path for _, path in loose])
-        return len(loose)
+        paths = await context.write(drop)
+        await asyncio.to_thread(self._remove, paths)
+        return len(paths)
 
     def _remove(self, paths: list[str]) -> None:
         for path in paths:

@@ -1,6 +1,6 @@
 """The rows of the inbox: stored before anything is acknowledged, and the state each is in until it is done (CH-50 to CH-54).
 
-`new → held → running → done`, or `ignored(rule)`, or `dead(reason)`. Plain functions on a `Connection`.
+`new → running → done`, or `ignored(rule)`, or `dead(reason)`. Plain functions on a `Connection`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from channels.port import Accepted, Arrival, Cursor
 from memory.schema import cursors, inbox, message_refs, messages
 
 ATTEMPTS_MAX = 3  # unless configured; after that a row is dead: whatever kills us three times is not tried a fourth (CH-54)
-UNFINISHED = ("new", "held", "running")
+UNFINISHED = ("new", "running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ _END_OPEN = (
     .values(state="ignored", rule=sa.bindparam("why"), finished_at=sa.bindparam("now"))
 )
 _OPEN = sa.select(inbox).where(inbox.c.state.in_(UNFINISHED)).order_by(inbox.c.id)
-_OF_MESSAGE = sa.select(inbox.c.id).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.state.in_(("new", "held")))
+_OF_MESSAGE = sa.select(inbox.c.id).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.state == "new")
 _FORGET_WORDS = sa.update(inbox).where(inbox.c.message_id == sa.bindparam("message")).values(event=None)
 _LAST = (
     sa.select(inbox)

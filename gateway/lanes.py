@@ -99,6 +99,7 @@ class _Lane:
     address: str
     holding: Holding
     waiting: deque[Waiting] = field(default_factory=deque[Waiting])
+    batch: list[Waiting] = field(default_factory=list[Waiting])  # taken from the queue, its turn not begun: held for more, or for a free place
     running: RunningTurn | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     flush: bool = False
@@ -122,6 +123,7 @@ class Lanes:
         if lane is None:
             lane = self._lanes[item.address] = _Lane(item.address, holding)
             self._group.create_task(self._work(lane), name=f"lane {item.address}")
+        lane.holding = holding  # the present configuration's
         steers = may_steer and not item.action and not item.attachments
         if lane.running is not None and steers and item.person_id == lane.running.person_id and not lane.running.stopped and not lane.waiting:
             lane.running.steering.append(item)
@@ -134,7 +136,7 @@ class Lanes:
     def waiting(self, address: str) -> int:
         """How many messages wait or steer in a chat."""
         lane = self._lanes.get(address)
-        return 0 if lane is None else len(lane.waiting) + (len(lane.running.steering) if lane.running else 0)
+        return 0 if lane is None else len(lane.batch) + len(lane.waiting) + (len(lane.running.steering) if lane.running else 0)
 
     def running(self, address: str) -> RunningTurn | None:
         lane = self._lanes.get(address)
@@ -145,7 +147,8 @@ class Lanes:
         lane = self._lanes.get(address)
         if lane is None:
             return []
-        dropped = list(lane.waiting)
+        dropped = [*lane.batch, *lane.waiting]
+        lane.batch.clear()
         lane.waiting.clear()
         if lane.running is not None:
             dropped += lane.running.steering
@@ -173,6 +176,7 @@ class Lanes:
             return [item for item in changed if item is not None]
 
         for lane in self._lanes.values() if message_id else ():
+            lane.batch[:] = revised(lane.batch)
             lane.waiting = deque(revised(lane.waiting))
             if lane.running is not None:
                 lane.running.steering = revised(lane.running.steering)
@@ -198,12 +202,14 @@ class Lanes:
     async def _work(self, lane: _Lane) -> None:
         try:
             while self._open:
-                batch = await self._gather(lane)
-                if not batch:
+                if not await self._gather(lane):
                     return
                 async with self._slots:
                     if not self._open:
                         return
+                    batch, lane.batch = in_platform_order(lane.batch), []
+                    if not batch:  # dropped or deleted while it was held
+                        continue
                     lane.running = RunningTurn(items=batch)
                     self._quiet.clear()
                     try:
@@ -219,8 +225,11 @@ class Lanes:
         finally:
             self._lanes.pop(lane.address, None)
 
-    async def _gather(self, lane: _Lane) -> tuple[Waiting, ...]:
-        """The next turn's items: the first that waits, and what its sender adds within the quiet time. Empty when the lane went idle."""
+    async def _gather(self, lane: _Lane) -> bool:
+        """Fill `lane.batch` with the next turn's items: the first that waits, and what its sender adds within the quiet time.
+
+        False when the lane went idle.
+        """
         while not lane.waiting:
             lane.changed.clear()
             try:
@@ -228,26 +237,27 @@ class Lanes:
                     await lane.changed.wait()
             except TimeoutError:
                 if not lane.waiting:
-                    return ()
+                    return False
             if not self._open:
-                return ()
-        batch = [lane.waiting.popleft()]
+                return False
+        batch = lane.batch = [lane.waiting.popleft()]
         clock = asyncio.get_running_loop()
         began = clock.time()
         lane.flush = False
-        while True:
+        while batch:
             if (joined := self._joinable(lane, batch)) is not None:
                 batch.append(joined)
                 continue
             wait = min(lane.holding.wait_after(batch[-1]), HOLD_TOTAL_S - (clock.time() - began))
             if wait <= 0 or lane.waiting or lane.flush:
-                return in_platform_order(batch)
+                return True
             lane.changed.clear()
             try:
                 async with asyncio.timeout(wait):
                     await lane.changed.wait()
             except TimeoutError:
-                return in_platform_order(batch)
+                return True
+        return True
 
     @staticmethod
     def _joinable(lane: _Lane, batch: list[Waiting]) -> Waiting | None:

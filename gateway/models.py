@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from agent.errors import ModelError
 from agent.llm.demo import NAME as DEMO_NAME
 from agent.llm.port import ChatModel
 from agent.turn import ModelCall
 from gateway.config import Config, ModelAccount
+
+log = logging.getLogger(__name__)
 
 MakeModel = Callable[[ModelAccount], ChatModel]
 
@@ -75,12 +79,18 @@ class Models:
     @asynccontextmanager
     async def _used(self, accounts: Sequence[ModelAccount]) -> AsyncGenerator[list[ChatModel]]:
         opened: list[_Open] = []
-        for account in accounts:
-            found = await self._get(account)
-            if found not in opened:
-                opened.append(found)
-                found.users += 1
         try:
+            for account in accounts:
+                try:
+                    found = await self._get(account)
+                except ModelError as error:
+                    if not opened:
+                        raise
+                    log.warning("the stand-in %s cannot be made: %s", account.name, error)
+                    continue
+                if found not in opened:
+                    opened.append(found)
+                    found.users += 1
             yield [each.model for each in opened]
         finally:
             for each in opened:

@@ -36,7 +36,7 @@ class Observer:
         for budget in self._budgets.spend(start, record.calls, sum(map(self._models.cost, record.calls))):
             self._warn(start, budget)
         self._streams.end(chat.id, ending.turn_id, ending.state)
-        self._tally.turned(chat.channel, ending.state, record, seconds)
+        self._tally.turned(record, seconds)
         self._wake_jobs()
 
     def _warn(self, start: TurnStart, budget: str) -> None:

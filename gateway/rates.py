@@ -31,7 +31,12 @@ class Rates:
             self._rate = rate
             self._limits = [Throttle(limit, MINUTE) if limit else None for limit in (rate.person_per_minute, rate.chat_per_minute)]
         now = self._clock()
-        return any(limit is not None and limit.take(key, now) > 0 for limit, key in zip(self._limits, (person, address), strict=True))
+        counted = [(limit, key) for limit, key in zip(self._limits, (person, address), strict=True) if limit is not None]
+        if any(limit.wait(key, now) > 0 for limit, key in counted):
+            return True
+        for limit, key in counted:
+            limit.take(key, now)
+        return False
 
     def bot_over(self, address: str) -> bool:
         """Whether one more event of a listed bot in this chat is too much; then bots there are not heard for a minute."""

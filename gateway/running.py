@@ -10,9 +10,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any, cast
 
-from agent.errors import ModelBroken, ModelError
-from agent.llm.port import Finished, ModelMessage, ModelRequest, Role, TextDelta
+from agent.errors import ModelError
+from agent.llm.port import ModelMessage, ModelRequest, Role
+from agent.llm.whole import whole
 from gateway import housekeeping, inbox, job_store, lifecycle
 from gateway.app import Choices, Parts, build, plans
 from gateway.audit import CONSOLE
@@ -96,7 +98,7 @@ class Gateway:
             except* _Drained:
                 await _say_goodbye(db, clock())
             except* (CannotStart, StoreError) as faults:
-                raise faults.exceptions[0] from None
+                raise _first(faults) from None
 
     async def _start(
         self,
@@ -212,7 +214,10 @@ class Gateway:
             now = await asyncio.to_thread(_marks, files)
             if now != seen:
                 seen = now
-                await self._reload(parts)
+                try:
+                    await self._reload(parts)
+                except Exception:  # a home of its own: whatever a file holds, the running gateway goes on (invariant 11)
+                    log.exception("the changed configuration could not be taken over")
 
     async def _reload(self, parts: Parts) -> tuple[list[str], list[str]]:
         """Take a valid configuration over, section by section; an invalid one leaves everything as it is and is shown (WO-31, WO-32)."""
@@ -224,6 +229,7 @@ class Gateway:
             return [], [str(fault) for fault in loaded.faults]
         changed = sorted(changed_sections(self._standing.config, loaded.config))
         self._redactor.know(secret_values(loaded.config))
+        logging.getLogger().setLevel(loaded.config.log.level.upper())
         self._standing.config, self._standing.loaded_at = loaded.config, self._choices.clock()
         await parts.models.reload(loaded.config)
         await parts.channels.apply(plans(loaded.config, parts.site, self._choices))
@@ -233,22 +239,22 @@ class Gateway:
 
     async def _probe_model(self, endpoint: Endpoint) -> str:
         """One small request to an endpoint that is being set up (WO-3)."""
-        model = self._choices.make_model(
-            ModelAccount.model_validate(
-                {"provider": "openai", "base_url": endpoint.base_url, "api_key": endpoint.api_key, "name": endpoint.name}
-            )
+        account = ModelAccount.model_validate(
+            {"provider": "openai", "base_url": endpoint.base_url, "api_key": endpoint.api_key, "name": endpoint.name}
         )
+        model = await asyncio.to_thread(self._choices.make_model, account)
         hello = ModelMessage(role=Role.USER, text="Say hello in one short sentence.")
-        text = ""
         try:
-            async for event in model.stream(ModelRequest(messages=(hello,), max_output_tokens=200, purpose="test")):
-                if isinstance(event, TextDelta):
-                    text += event.text
-                elif isinstance(event, Finished):
-                    return text
+            text, _ = await whole(model, ModelRequest(messages=(hello,), max_output_tokens=200, purpose="test"))
+            return text
         finally:
             await model.close()
-        raise ModelBroken("the answer ended without an end")
+
+
+def _first(faults: BaseExceptionGroup[Any]) -> BaseException:
+    """The first single error of nested groups: what the operator is told."""
+    first: BaseException = faults.exceptions[0]
+    return _first(cast("BaseExceptionGroup[Any]", first)) if isinstance(first, BaseExceptionGroup) else first
 
 
 class _Drained(Exception):

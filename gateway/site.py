@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
 import aiohttp
@@ -18,17 +18,18 @@ PROBE_LIMIT_S = 5.0
 class Site:
     """Serves `app` at the configured address while it is entered; OSError when the address is taken."""
 
-    def __init__(self, app: web.Application, settings: Web, routes: Iterable[web.RouteDef]) -> None:
+    def __init__(self, app: web.Application, settings: Callable[[], Web], routes: Iterable[web.RouteDef]) -> None:
+        """`settings` gives the present ones: a changed `public_url` holds at once, host and port until the next start."""
         app.add_routes(routes)
         self.routes = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource is not None}
         self._settings = settings
         self._runner = web.AppRunner(app, **SERVER_OPTIONS)
         self._client: aiohttp.ClientSession | None = None
-        self.port = settings.port
+        self._host, self.port = settings().host, settings().port
 
     async def __aenter__(self) -> Site:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._settings.host, self._settings.port)
+        site = web.TCPSite(self._runner, self._host, self.port)
         try:
             await site.start()
         except OSError:
@@ -46,7 +47,7 @@ class Site:
     @property
     def page(self) -> str:
         """Where people reach the page, without a slash at the end."""
-        return self._settings.public_url.rstrip("/") or f"http://{self._reachable}:{self.port}"
+        return self._settings().public_url.rstrip("/") or f"http://{self._reachable}:{self.port}"
 
     @property
     def local(self) -> str:
@@ -63,5 +64,5 @@ class Site:
 
     @property
     def _reachable(self) -> str:
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(self._settings.host, self._settings.host)
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(self._host, self._host)
         return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -181,7 +181,7 @@ class Stateless:
         """What it cost, for budgets, metrics and the usage page. A store that cannot be written costs these rows, never the answer."""
         costs = [self._models.cost(call) for call in record.calls]
         self._budgets.spend_for(asked.person_id, "", record.calls, sum(costs))
-        self._tally.turned(asked.channel, state, record, seconds, purpose=asked.purpose)
+        self._tally.turned(record, seconds, purpose=asked.purpose)
         of = {"person_id": asked.person_id, "channel": asked.channel, "purpose": asked.purpose}
         rows = [(call, of | {"cost": cost}) for call, cost in zip(record.calls, costs, strict=True)]
 

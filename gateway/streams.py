@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+EVENTS_MAX = 20_000  # of one chat: more than any answer has; a chat of commands alone begins no turn that would drop the old ones
 CHATS_KEPT = 1_000  # quiet chats whose last turn stays replayable
 
 
@@ -64,6 +65,8 @@ class Streams:
         chat = self._chat(chat_id)
         chat.events.append(StreamEvent(chat.next_id, name, json.dumps(data, ensure_ascii=False)))
         chat.next_id += 1
+        if len(chat.events) > EVENTS_MAX:
+            del chat.events[: EVENTS_MAX // 2]
         for watcher in chat.watchers:
             watcher.set()
 

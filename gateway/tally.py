@@ -44,7 +44,7 @@ class Tally:
         if (supervisor := self._channels.supervisor(account)) is not None:
             supervisor.stop_account(reason)
 
-    def turned(self, channel: str, state: str, record: Record, seconds: float, *, purpose: str = "reply") -> None:
+    def turned(self, record: Record, seconds: float, *, purpose: str = "reply") -> None:
         """A turn ended."""
         metrics = self.metrics
         metrics.turn_seconds.observe(seconds)
@@ -55,8 +55,6 @@ class Tally:
             usage = call.usage
             for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens), ("cached", usage.cached_tokens)):
                 metrics.tokens.labels(kind).inc(tokens)
-        if (supervisor := self._channels.supervisor(Account(channel=channel))) is not None and state == "answered":
-            supervisor.last_out = self._clock()
 
     async def beat(self, lanes: Lanes) -> None:
         """Until cancelled: how late the event loop comes round, how deep the lanes are, which turn makes no progress (CH-216)."""

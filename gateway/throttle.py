@@ -21,6 +21,11 @@ class Throttle:
     def __len__(self) -> int:
         return len(self._taken)
 
+    def wait(self, key: str, now: datetime) -> float:
+        """Seconds until it may happen, 0.0 when it may; looks only, nothing counts."""
+        recent = [at for at in self._taken.get(key, ()) if now - at < self._window]
+        return (recent[0] + self._window - now).total_seconds() if len(recent) >= self._limit else 0.0
+
     def take(self, key: str, now: datetime) -> float:
         """0.0 when it may happen, and then it counts; else the seconds until it may, and then it does not count."""
         taken = self._taken.setdefault(key, deque())

@@ -9,7 +9,8 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from agent.llm.port import ChatModel, Finished, ModelMessage, ModelRequest, Role, TextDelta
+from agent.llm.port import ChatModel, ModelMessage, ModelRequest, Role
+from agent.llm.whole import whole
 from agent.prompt import words
 from agent.turn import ModelCall
 from gateway.config import Config
@@ -100,8 +101,6 @@ class Titles:
         )
         async with self._models.helper(character.model) as model:
             text, call = await _asked(model, request)
-        if call is None:
-            return JobResult(skipped="the model named no title")
         title = clean_title(text)
         of: dict[str, object] = {"conversation_id": chat.id, "channel": chat.channel, "purpose": KIND, "person_id": chat.person_id or ""}
         of["cost"] = self._models.cost(call)
@@ -117,16 +116,12 @@ class Titles:
         return JobResult(output={"title": title}) if title else JobResult(skipped="the model named no title")
 
 
-async def _asked(model: ChatModel, request: ModelRequest) -> tuple[str, ModelCall | None]:
-    """The whole text of an answer and what it cost; None for one that has no end."""
-    began, text = time.monotonic(), ""
-    async for event in model.stream(request):
-        if isinstance(event, TextDelta):
-            text += event.text
-        elif isinstance(event, Finished):
-            milliseconds = round((time.monotonic() - began) * 1000)
-            return text, ModelCall(model=model.name, provider=model.provider, outcome="ok", usage=event.usage, milliseconds=milliseconds)
-    return text, None
+async def _asked(model: ChatModel, request: ModelRequest) -> tuple[str, ModelCall]:
+    """The whole text of an answer and what it cost."""
+    began = time.monotonic()
+    text, end = await whole(model, request)
+    milliseconds = round((time.monotonic() - began) * 1000)
+    return text, ModelCall(model=model.name, provider=model.provider, outcome="ok", usage=end.usage, milliseconds=milliseconds)
 
 
 def _first_exchange(

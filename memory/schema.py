@@ -294,7 +294,7 @@ inbox = sa.Table(
     sa.Column("event_key", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),  # new, held, running, done, ignored, dead (CH-53)
+    sa.Column("state", sa.Text, nullable=False),  # new, running, done, ignored, dead (CH-53)
     _text("rule"),  # why it was ignored or died
     _number("attempts"),
     _text("conversation_id"),
@@ -308,6 +308,8 @@ inbox = sa.Table(
     sa.Index(None, "state"),
     sa.Index(None, "conversation_id", "id"),
     sa.Index(None, "turn_id"),
+    sa.Index(None, "message_id"),
+    sa.Index(None, "address", "id"),
 )
 
 cursors = sa.Table(

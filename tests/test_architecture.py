@@ -38,6 +38,8 @@ BROAD_EXCEPTS: Mapping[str, str] = {
     "gateway/turns.py": "lane worker, the turn itself: the person hears of it and the row ends",
     "gateway/dispatch.py": "lane worker, commands beside it: one that fails is answered with a sentence",
     "gateway/outbox.py": "lane worker, the outgoing side: a faulty adapter's send is an unknown outcome",
+    "gateway/error_log.py": "keeps grave lines for the page: a keeper of the log must not end the gateway",
+    "gateway/running.py": "configuration watch: whatever a changed file holds, the running gateway goes on (invariant 11)",
     "gateway/jobs.py": "job runner: a failed job is parked with its error",
     "gateway/http/": "HTTP middleware: a fault of ours is a 500 with a correlation id",
 }

@@ -6,7 +6,7 @@ closes the connection. Every exception it raises is an `agent.errors.ModelError`
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
@@ -126,6 +126,6 @@ class ChatModel(Protocol):
     @property
     def sees_images(self) -> bool: ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]: ...
 
     async def close(self) -> None: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -66,10 +65,10 @@ class Tries:
         self._accounts = Throttle(TRIES_PER_ACCOUNT, TRIES_WINDOW)
         self._addresses = Throttle(TRIES_PER_ADDRESS, TRIES_WINDOW)
 
-    def take(self, account: str, address: str) -> None:
+    def take(self, account: str, network: str) -> None:
         """Counts one try before it is made, so that a hundred at once are not all allowed. Raises the 429."""
         now = self._clock()
-        if wait_s := self._addresses.take(_network(address), now) or self._accounts.take(account, now):
+        if wait_s := self._addresses.take(network, now) or self._accounts.take(account, now):
             raise too_often(wait_s)
 
     def succeeded(self, account: str) -> None:
@@ -111,7 +110,7 @@ class AccountRoutes:
     async def sign_in(self, request: web.Request) -> web.Response:
         wish = await body(request, SignIn)
         account = sign_in_name(wish.name)
-        self._tries.take(account, request[CLIENT].address)
+        self._tries.take(account, request[CLIENT].network)
         person = await self._people.sign_in(wish.name, wish.password)
         if person is None:
             raise HttpFault(401, "wrong_password", "error_wrong_password")
@@ -179,7 +178,7 @@ class AccountRoutes:
             if visit.way is Way.TOKEN:
                 raise forbidden()
             return
-        self._tries.take(visit.person.id, request[CLIENT].address)
+        self._tries.take(visit.person.id, request[CLIENT].network)
         if not await self._people.knows_password(visit.person.id, current):
             raise HttpFault(400, "wrong_password", "error_wrong_password", param="current_password")
         self._tries.succeeded(visit.person.id)
@@ -192,11 +191,3 @@ class AccountRoutes:
         if former and former.way is Way.SESSION:
             await self._sessions.end(former.key)
 
-
-def _network(address: str) -> str:
-    """The key under which an address is counted: of IPv6, the /64 that one customer has whole."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address

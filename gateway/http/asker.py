@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -23,6 +24,15 @@ class Client:
     address: str
     local: bool
     https: bool
+
+    @property
+    def network(self) -> str:
+        """What limits count by: the address, of IPv6 the /64 that one customer has whole."""
+        try:
+            parsed = ipaddress.ip_address(self.address)
+        except ValueError:
+            return self.address
+        return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else self.address
 
 
 VISIT = web.RequestKey("visit", Visit)

@@ -19,7 +19,7 @@ from gateway.config import Web
 from gateway.config_types import is_loopback
 from gateway.credentials import Visit, VisitCache, Way, fingerprint
 from gateway.http.asker import CLIENT, VISIT, Client, require_person
-from gateway.http.fault import HttpFault
+from gateway.http.fault import HttpFault, forbidden
 from gateway.http.reach import Names, names, plain_address
 from gateway.people import People
 from gateway.sessions import Sessions
@@ -46,6 +46,9 @@ OPEN = frozenset(
 """The routes that answer somebody who is not signed in; every other one is a 401 for them (WP-11)."""
 
 OPERATORS_ONLY = "/api/operator/"
+
+NOT_BY_TOKEN = frozenset({("POST", "/api/tokens")})
+"""What a leaked API token must not do: make another one, which would outlive its revocation."""
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FORWARDED = (
@@ -86,6 +89,8 @@ class Door:
         if visit is None or visit.way is not Way.TOKEN:
             _check_page(request, ours, visit)
         canonical = request.match_info.route.resource.canonical if request.match_info.route.resource else ""
+        if visit and visit.way is Way.TOKEN and (_method(request), canonical) in NOT_BY_TOKEN:
+            raise forbidden()
         if canonical and (_method(request), canonical) not in OPEN:
             require_person(request, "admin" if canonical.startswith(OPERATORS_ONLY) else "guest")
 

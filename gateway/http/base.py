@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pydantic_core
 from aiohttp import web
@@ -20,6 +20,7 @@ from gateway.http.asker import CLIENT, VISIT, Client, actor_of, language_of, req
 from gateway.http.auth import Door
 from gateway.http.body import BODY_MAX, Body, body, query_int, row_id
 from gateway.http.fault import HttpFault, forbidden, not_found, too_often
+from gateway.logs import delivery
 from memory.errors import StoreUnavailable
 from memory.ids import opaque
 
@@ -30,7 +31,6 @@ __all__ = [
     "Body",
     "Client",
     "HttpFault",
-    "Report",
     "actor_of",
     "answer",
     "body",
@@ -45,9 +45,6 @@ __all__ = [
     "too_often",
     "visit_of",
 ]
-
-Report: TypeAlias = Callable[[str, str, str], Awaitable[None]]
-"""Notes a fault of ours for operators: correlation id, where, message (WO-30)."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "; ".join(
@@ -85,9 +82,9 @@ BEGUN = web.RequestKey("begun", web.StreamResponse)
 log = logging.getLogger(__name__)
 
 
-def new_app(door: Door, report: Report | None = None, *, body_max: int = BODY_MAX, static: Path = STATIC) -> web.Application:
+def new_app(door: Door, *, body_max: int = BODY_MAX, static: Path = STATIC) -> web.Application:
     """An application with the page at `/` and `/static`, and no other route yet. `body_max` in bytes, for bodies that are read whole."""
-    app = web.Application(middlewares=[errors(report), door.middleware()], client_max_size=body_max)
+    app = web.Application(middlewares=[errors(), door.middleware()], client_max_size=body_max)
     app.on_response_prepare.append(_prepare)
     index = static / "index.html"
 
@@ -104,7 +101,7 @@ def answer(value: object, status: int = 200) -> web.Response:
     return web.Response(body=pydantic_core.to_json(value), status=status, content_type="application/json", charset="utf-8")
 
 
-def errors(report: Report | None) -> Middleware:
+def errors() -> Middleware:
     """The one place where an exception becomes an answer: never a traceback to the peer, never a 500 for bad input (RL-51)."""
 
     @web.middleware
@@ -127,10 +124,10 @@ def errors(report: Report | None) -> Middleware:
             if BEGUN not in request:
                 raise
             return request[BEGUN]
-        except Exception as error:
+        except Exception:
             fault_id = opaque("e", 10)
-            log.exception("%s %s failed (%s)", request.method, _where(request), fault_id)
-            await _note(report, fault_id, _where(request), error)
+            with delivery(fault_id):  # the operators' page shows the line under the id that the person is told
+                log.exception("%s %s failed (%s)", request.method, _where(request), fault_id)
             fault = HttpFault(500, "internal", "error_internal", delivery_id=fault_id)
         if BEGUN in request:  # the answer had begun and is broken off, so that nobody takes a part for the whole
             raise ConnectionAbortedError("the answer broke off") from fault
@@ -154,15 +151,6 @@ def _translated(request: web.Request, error: web.HTTPException) -> HttpFault:
     if error.status in (403, 404):  # 403 is a folder under /static: there is no such file
         return not_found()
     return HttpFault(error.status, "bad_request", "error_bad_request")
-
-
-async def _note(report: Report | None, fault_id: str, where: str, error: Exception) -> None:
-    if report is None:
-        return
-    try:
-        await report(fault_id, where, type(error).__name__)
-    except StoreUnavailable:
-        log.warning("fault %s could not be stored; it is in this log alone", fault_id)
 
 
 def _where(request: web.Request) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol
@@ -18,6 +18,7 @@ from gateway import chats
 from gateway.attachments import Attachments
 from gateway.config import Config
 from gateway.http.base import Body, HttpFault, answer, body, language_of, not_found, query_int, require_person
+from gateway.http.sse_writer import EventWriter, has_left
 from gateway.lanes import Lanes
 from gateway.person import Person
 from gateway.shapes import chat_json, message_json
@@ -29,7 +30,6 @@ from memory.ids import opaque
 
 PAGE_MAX = 200
 HEARTBEAT_S = 15.0
-WRITE_LIMIT_S = 30.0  # a viewer that takes nothing for this long is gone
 
 Short = Annotated[str, StringConstraints(max_length=200)]
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -220,19 +220,16 @@ class ChatRoutes:
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events of one chat until the viewer leaves or the program stops (WO-11)."""
         chat = await self._chat(request)
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        )
-        await response.prepare(request)
-        try:
-            await response.write(b"retry: 1000\n\n")
-            async for batch in self._streams.follow(chat.id, request.headers.get("Last-Event-ID", ""), heartbeat_s=HEARTBEAT_S):
+        writer = EventWriter(request)
+        await writer.write(b"retry: 1000\n\n")
+        last_id = request.headers.get("Last-Event-ID", "")
+        async with aclosing(self._streams.follow(chat.id, last_id, heartbeat_s=HEARTBEAT_S)) as batches:
+            async for batch in batches:
                 frames = "".join(f"id: {self._streams.event_id(event)}\nevent: {event.name}\ndata: {event.data}\n\n" for event in batch)
-                async with asyncio.timeout(WRITE_LIMIT_S):
-                    await response.write(frames.encode() or b": \n\n")
-        except (ConnectionResetError, TimeoutError):
-            pass  # the viewer left; the run goes on
-        return response
+                await writer.write(frames.encode() or b": \n\n")
+                if has_left(request):
+                    break  # the viewer left; the run goes on
+        return writer.response
 
     async def _chat(self, request: web.Request) -> Conversation:
         person = require_person(request)

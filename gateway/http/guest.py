@@ -64,7 +64,7 @@ class GuestRoutes:
         asked = Asked(
             purpose="guest",
             channel="web",
-            rate_key=f"guest {request[CLIENT].address}",
+            rate_key=f"guest {request[CLIENT].network}",
             character=DEFAULT_CHARACTER,
             said=said,
             turns_max=config.agent_max_context_turns,

@@ -74,7 +74,7 @@ class HealthRoutes:
 
     async def readyz(self, request: web.Request) -> web.Response:
         readiness = await self._readiness()
-        return answer(self._shown(readiness), status=200 if readiness.ready else 503)
+        return answer(self._shown(readiness, whole=request[CLIENT].local), status=200 if readiness.ready else 503)
 
     async def metrics(self, request: web.Request) -> web.Response:
         """From this machine, or with an admin's token; a proxy on this machine is not this machine (WP-10)."""
@@ -83,17 +83,20 @@ class HealthRoutes:
         await self._look()
         return web.Response(body=self._metrics.exposition(), headers={"Content-Type": EXPOSITION_TYPE})
 
-    def _shown(self, readiness: Readiness) -> dict[str, object]:
-        """Everybody may look: so of a configuration fault only where it is, for its text could quote a value."""
+    def _shown(self, readiness: Readiness, *, whole: bool) -> dict[str, object]:
+        """Everybody may look, so reasons are for this machine alone: they can quote an address or a value, as a configuration fault's text can."""
         return {
             "ready": readiness.ready,
             "phase": readiness.phase,
             "database": readiness.database_ok,
-            "channels": [self._channel(channel) for channel in readiness.channels],
-            "dependencies": readiness.dependencies,
+            "channels": [self._channel(channel, whole=whole) for channel in readiness.channels],
+            "dependencies": [
+                {"name": each.name, "ok": each.ok, "reason": each.reason if whole else ""} for each in readiness.dependencies
+            ],
             "config_faults": [{"path": fault.path, "line": fault.line} for fault in readiness.config_faults],
         }
 
-    def _channel(self, channel: ChannelView) -> dict[str, object]:
+    def _channel(self, channel: ChannelView, *, whole: bool) -> dict[str, object]:
         age_s = round((self._clock() - channel.proven_at).total_seconds(), 1) if channel.proven_at else None
-        return {"channel": channel.channel, "account": channel.account, "state": channel.state, "reason": channel.reason, "proof_age_s": age_s}
+        reason = channel.reason if whole else ""
+        return {"channel": channel.channel, "account": channel.account, "state": channel.state, "reason": reason, "proof_age_s": age_s}

@@ -502,6 +502,19 @@ async def test_two_bots_that_answer_each_other_come_to_rest(tmp_path: Path) -> N
         assert len(await chat.shown(21, chat="g1")) == 21
 
 
+@pytest.mark.rule("CH-52", "WD-115", "CH-118")
+async def test_a_refusal_that_comes_again_is_not_told_again_and_harms_nobody(tmp_path: Path) -> None:
+    ahead = timedelta()
+    async with talk(tmp_path, model(echo), clock=lambda: datetime.now(UTC) + ahead) as chat:
+        update = chat.platform.says("c1", "/reload")
+        await chat.shows([say("en", "not_allowed", role="admin")])
+        ahead = timedelta(minutes=5)
+        chat.platform.repeats(update)
+        await chat.until(lambda: chat.platform.acknowledged == 2)
+        chat.says("still there?")
+        await chat.shows([say("en", "not_allowed", role="admin"), "Re: still there?"])
+
+
 @pytest.mark.rule("CH-4", "CH-27")
 async def test_strange_events_are_one_line_per_kind_and_hour(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with talk(tmp_path, model(echo)) as chat:

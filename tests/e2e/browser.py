@@ -1,4 +1,4 @@
-"""A real Chromium for the tests of the page: one browser and one gateway per module, a person of their own for each test, tabs that hold the page to account.
+"""A real Chromium for the tests of the page: one browser and one gateway per module, a new person for each test, tabs that hold the page to account.
 
     chromium, shared_house, house = browser.chromium, browser.shared_house, browser.house  # fixtures
     pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -34,16 +35,25 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Error,
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
-from tests.harness import Running, running
+from gateway.http.control import SECRET_HEADER
+from memory.instance_lock import read_info
+from tests.harness import Running, eventually, running
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOTS = ROOT / ".shots"  # ignored by git
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "20000"))  # the machine may be busy with something else
 
 FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync "
-    "--disable-dev-shm-usage --font-render-hinting=none"
-).split()
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--font-render-hinting=none",
+)
 LOOPBACK_ONLY = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost'
 
 MODEL: Mapping[str, Any] = {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "scripted"}
@@ -58,7 +68,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 class Script:
-    """What the model says, one reply after the other. Chats get their titles from it too, but apart from the replies; without one, first words stay."""
+    """What the model says, one reply after the other. Titles of chats are apart from the replies; without one, first words stay."""
 
     def __init__(self, *, model_name: str = "scripted") -> None:
         self.title: Reply = ""
@@ -242,12 +252,7 @@ class Tab:
 
     async def until(self, script: str, wanted: object = True) -> None:
         """Waits until an expression has a value. Playwright's own way is forbidden by the page's content policy."""
-        found: object = None
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_MS / 1000):
-                while (found := await self.page.evaluate(script)) != wanted:
-                    await asyncio.sleep(0.03)
-        assert found == wanted, script
+        await until(lambda: self.page.evaluate(script), wanted)
 
     async def restarted(self) -> None:
         """Loads the page again and waits until the chat is there."""
@@ -269,10 +274,6 @@ class Person:
     name: str
     api: Running
 
-    async def link(self) -> str:
-        """A one-time link that signs them in."""
-        return (await self.api.post(f"/api/operator/people/{self.id}/login-link"))["url"]
-
 
 class House:
     """A gateway and the browser before it. `me` is the person of the present test, an owner with nothing in their name."""
@@ -293,24 +294,44 @@ class House:
     def will(self, *replies: Reply) -> None:
         self.script.will(*replies)
 
-    async def person(self, name: str, **more: Any) -> Person:
-        """Somebody new, with a token of theirs."""
-        made = await self.gateway.post("/api/operator/people", {"name": name, "role": "owner", **more})
-        link = (await self.gateway.post(f"/api/operator/people/{made['id']}/login-link"))["url"]
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
-            async with http.get(link, allow_redirects=False) as answer:
+    async def order(self, command: str, **arguments: str) -> dict[str, Any]:
+        """What the command line has the running gateway do."""
+        info = read_info(self.gateway.data_dir)
+        assert info is not None
+        order = {"command": command, "arguments": arguments}
+        async with self.gateway.http.post(f"{self.url}/control", json=order, headers={SECRET_HEADER: str(info["secret"])}) as answer:
+            return (await answer.json())["ok"]
+
+    async def link(self, person_id: str = "") -> str:
+        """A one-time link that signs somebody in, by default the first owner."""
+        return (await self.order("login-link", person=person_id))["url"]
+
+    async def add(self, *people: Mapping[str, str]) -> list[str]:
+        """Adds people as an owner does, in a browser: tokens may not. Their ids."""
+        link = urlsplit(await self.link())
+        async with aiohttp.ClientSession(self.url, cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+            async with http.get(link.path, allow_redirects=False) as answer:
                 assert answer.status == 303
-            async with http.get(f"{self.url}/api/me") as answer:
+            async with http.get("/api/me") as answer:
                 csrf = (await answer.json())["csrf"]
-            async with http.post(f"{self.url}/api/tokens", json={"name": "test"}, headers={"X-CSRF-Token": csrf}) as answer:
-                token = (await answer.json())["token"]
+            ids: list[str] = []
+            for person in people:
+                async with http.post("/api/operator/people", json=person, headers={"X-CSRF-Token": csrf}) as answer:
+                    assert answer.status == 201, await answer.text()
+                    ids.append((await answer.json())["id"])
+        return ids
+
+    async def person(self, name: str) -> Person:
+        """A new owner, with a token of theirs."""
+        (person_id,) = await self.add({"name": name, "role": "owner"})
+        token = (await self.order("token create", name="test", person=person_id))["token"]
         session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}, cookie_jar=aiohttp.DummyCookieJar())
-        return Person(made["id"], name, replace(self.gateway, http=session))
+        return Person(person_id, name, replace(self.gateway, http=session))
 
     @asynccontextmanager
-    async def someone(self, name: str, **more: Any) -> AsyncGenerator[Person]:
-        """Somebody new, whose connections end with the block."""
-        person = await self.person(name, **more)
+    async def someone(self, name: str) -> AsyncGenerator[Person]:
+        """A new owner, whose connections end with the block."""
+        person = await self.person(name)
         try:
             yield person
         finally:
@@ -324,7 +345,7 @@ class House:
         async with self._context(context) as browser, self.another(browser, url=url) as tab:
             await tab.page.set_viewport_size({"width": size[0], "height": size[1]})
             if not stranger:
-                await tab.page.goto(await (who or self.me).link())
+                await tab.page.goto(await self.link((who or self.me).id))
                 await expect(tab.field).to_be_visible()
             yield tab
 
@@ -445,11 +466,14 @@ async def house(shared_house: House, request: pytest.FixtureRequest) -> AsyncIte
 # -- looking -----------------------------------------------------------------------------------------------------------
 
 
-async def eventually(look: Callable[[], Awaitable[object]], wanted: object) -> None:
+async def until(look: Callable[[], Awaitable[object]], wanted: object) -> None:
     """Waits until `look` gives what is wanted."""
-    found: object = None
+    seen: list[object] = []
+
+    async def as_wanted() -> bool:
+        seen[:] = [await look()]
+        return seen == [wanted]
+
     with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE_MS / 1000):
-            while (found := await look()) != wanted:
-                await asyncio.sleep(0.03)
-    assert found == wanted
+        await eventually(as_wanted, within_s=PATIENCE_MS / 1000)
+    assert seen == [wanted], f"{seen} is not {wanted}"

@@ -223,8 +223,7 @@ async def lived_in(folder: Path, browser: Browser) -> AsyncGenerator[Scene]:
                 people[language] = (person, "")
             for language, (person, _) in people.items():
                 people[language] = (person, await _live(house, person, LIVES[language], language, clock))
-            for name, role in (("Ben", "user"), ("Fumiko", "admin")):
-                await gateway.post("/api/operator/people", {"name": name, "role": role, "password": "a lantern by the river"})
+            await house.add({"name": "Ben", "role": "user"}, {"name": "Fumiko", "role": "admin"})
             await _chatter(house, telegram, discord)
             yield Scene(house, people)
         finally:

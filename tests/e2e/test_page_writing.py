@@ -1,4 +1,4 @@
-"""Writing on the page, in a real browser: keys, input methods, commands, files, and what hostile words and names cannot do (WO-12 to WO-14, WO-63)."""
+"""Writing on the page, in a real browser: keys, input methods, commands, files, and what hostile words cannot do (WO-12 to WO-14, WO-63)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.async_api import Browser, CDPSession, Route, expect
 
 from agent.llm.scripted import Say, Until
 from tests.e2e import browser
-from tests.e2e.browser import NARROW, House, Tab, eventually, house_over
+from tests.e2e.browser import NARROW, House, Tab, house_over
 
 chromium, shared_house, house = browser.chromium, browser.shared_house, browser.house  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -325,9 +325,10 @@ async def test_a_name_that_is_a_path_is_refused_and_nothing_is_written(house: Ho
             status = await tab.page.evaluate(
                 """async (name) => {
                   const { csrf } = await (await fetch("/api/me")).json();
-                  const boundary = "edge";
-                  const body = `--${boundary}\\r\\nContent-Disposition: form-data; name="file"; filename="${name.replaceAll("\\\\", "\\\\\\\\")}"\\r\\n\\r\\nhi\\r\\n--${boundary}--\\r\\n`;
-                  const headers = { "Content-Type": `multipart/form-data; boundary=${boundary}`, "X-CSRF-Token": csrf };
+                  const quoted = name.replaceAll("\\\\", "\\\\\\\\");
+                  const lines = ["--edge", `Content-Disposition: form-data; name="file"; filename="${quoted}"`, "", "hi", "--edge--", ""];
+                  const body = lines.join("\\r\\n");
+                  const headers = { "Content-Type": "multipart/form-data; boundary=edge", "X-CSRF-Token": csrf };
                   return (await fetch("/api/attachments", { method: "POST", headers, body })).status;
                 }""",
                 name,
@@ -371,7 +372,8 @@ async def test_an_uploaded_page_is_saved_and_never_opened(house: House) -> None:
     house.will("Thanks.")
     evil = b"<!doctype html><script>opener?.alert(1);document.title='owned'</script>"
     async with house.tab() as tab:
-        await attach(tab, file("evil.html", evil, "text/html"), file("evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "image/svg+xml"))
+        drawing = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
+        await attach(tab, file("evil.html", evil, "text/html"), file("evil.svg", drawing, "image/svg+xml"))
         await tab.say("Open these")
         await tab.says("Thanks.")
         await expect(tab.page.locator(".message.is-user img")).to_have_count(0)
@@ -422,7 +424,7 @@ async def test_nothing_that_a_model_writes_runs_or_is_fetched(house: House) -> N
         await expect(tab.answers).to_contain_text("The end.")
         await _harmless(tab, tab.answers)
         for link in await tab.answers.get_by_role("link").all():
-            assert (await link.get_attribute("rel") or "").split() == ["noopener", "noreferrer"] or "nofollow" in (await link.get_attribute("rel") or "")
+            assert {"noopener", "noreferrer"} <= set((await link.get_attribute("rel") or "").split())
             assert await link.get_attribute("target") == "_blank"
         assert dialogs == []
 
@@ -469,13 +471,19 @@ async def test_direction_characters_turn_nothing_around_outside_their_line(house
         straight = await tab.answers.locator("p").nth(2).evaluate(
             """(node) => {
               const text = node.firstChild;
-              const at = (index) => { const range = document.createRange(); range.setStart(text, index); range.setEnd(text, index + 1); return range.getBoundingClientRect().left; };
+              const range = document.createRange();
+              const at = (index) => {
+                range.setStart(text, index);
+                range.setEnd(text, index + 1);
+                return range.getBoundingClientRect().left;
+              };
               return at(0) < at(4) && at(4) < at(9);
             }"""
         )
         assert straight
         for place in (tab.rows.first.locator(".chat-title"), tab.page.get_by_role("heading", level=1)):
-            assert RLO not in await place.inner_text() or await place.evaluate("(node) => getComputedStyle(node).unicodeBidi") in ("isolate", "plaintext")
+            isolated = await place.evaluate("(node) => ['isolate', 'plaintext'].includes(getComputedStyle(node).unicodeBidi)")
+            assert isolated or RLO not in await place.inner_text()
 
 
 # -- other people's pages ----------------------------------------------------------------------------------------------
@@ -512,7 +520,8 @@ async def test_a_foreign_page_in_the_same_browser_can_do_nothing(house: House, h
                       const form = document.createElement("iframe");
                       form.src = gate + "/";
                       document.body.append(form);
-                      const text = { method: "POST", mode: "no-cors", headers: { "Content-Type": "text/plain" }, body: '{"client_id":"x","text":"evil"}' };
+                      const headers = { "Content-Type": "text/plain" };
+                      const text = { method: "POST", mode: "no-cors", headers, body: '{"client_id":"x","text":"evil"}' };
                       const found = [
                         await attempt("/api/me"),
                         await attempt(`/api/chats/${chat}/events`, { headers: { Accept: "text/event-stream" } }),
@@ -561,8 +570,4 @@ async def test_a_narrow_page_writes_as_well(house: House) -> None:
         await tab.page.get_by_role("link", name="New chat").tap()
         await expect(tab.page.locator("main.is-new")).to_be_visible()
         await expect(tab.page.get_by_role("link", name="New chat")).not_to_be_in_viewport()
-
-        async def sideways() -> float:
-            return await tab.page.evaluate("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
-
-        await eventually(sideways, 0)
+        await tab.until("document.scrollingElement.scrollWidth - document.documentElement.clientWidth", 0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Address
-from channels.port import Capabilities, Markup, OutboundPart
+from channels.port import Capabilities, Markup, OutboundPart, SendOutcome
 from channels.units import graphemes, measure
 from gateway.gate import Gates
 from gateway.signs import FIRST_AFTER_S, FIRST_CHARACTERS, Signs
@@ -63,11 +63,10 @@ async def scene(can: Capabilities = CAN, *, in_group: bool = False, **more: Any)
     async def store(ids: tuple[str, ...]) -> None:
         stored.append(ids)
 
-    options: dict[str, Any] = {"store_preview": store, "part_id": "t1.preview", "reply_to": "m1"}
-    signs = Signs(
-        channel=LoopbackChannel(platform, capabilities=can), address=ADDRESS, in_group=in_group, gates=gates, clock=clock, shorten=shorten,
-        **(options | more),
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "channel": LoopbackChannel(platform, capabilities=can), "store_preview": store, "part_id": "t1.preview", "reply_to": "m1",
+    }  # fmt: skip
+    signs = Signs(address=ADDRESS, in_group=in_group, gates=gates, clock=clock, shorten=shorten, **(options | more))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(signs.run())
         await asyncio.sleep(0)
@@ -300,6 +299,23 @@ async def test_when_the_words_are_final_the_preview_on_its_way_is_waited_for() -
         seen.say(" Too late.")
         await asyncio.sleep(20)
         assert seen.texts == [LONG]
+
+
+@pytest.mark.rule("CH-96")
+@quick
+async def test_a_preview_that_is_just_being_sent_is_not_overtaken_by_the_final() -> None:
+    class Slow(LoopbackChannel):
+        async def send(self, part: OutboundPart) -> SendOutcome:
+            await asyncio.sleep(5)
+            return await super().send(part)
+
+    platform = LoopbackPlatform(clock=clock)
+    async with scene(channel=Slow(platform, capabilities=CAN)) as seen:
+        seen.say(LONG)
+        await asyncio.sleep(1)
+        assert platform.texts() == []
+        assert await seen.signs.settle() == "b1"
+        assert platform.texts() == [LONG]
 
 
 @pytest.mark.rule("CH-97", "CH-36")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from agent.errors import ModelError
 from gateway.audit import CONSOLE
 from gateway.config import Web
 from gateway.credentials import VisitCache
+from gateway.error_log import ErrorLog
 from gateway.http.account import AccountRoutes
 from gateway.http.auth import COOKIE, Door
 from gateway.http.base import SERVER_OPTIONS, new_app
@@ -44,6 +46,7 @@ from gateway.http.views import (
     ScheduleView,
 )
 from gateway.login_links import LoginLinks
+from gateway.logs import Redactor
 from gateway.metrics import Metrics, new_metrics
 from gateway.passwords import Passwords
 from gateway.people import People
@@ -192,7 +195,7 @@ async def open_house(db: Database, clock: FakeClock, folder: Path) -> AsyncItera
         sessions, tokens, links, reports = Sessions(db, clock, cache), ApiTokens(db, clock, cache), LoginLinks(db, clock), Reports(db, clock)
         metrics, operating = new_metrics(), Operating()
         door = Door(lambda: house.settings, people, sessions, tokens, cache)
-        app = new_app(door, reports.note_error)
+        app = new_app(door)
         house = House(
             db=db, clock=clock, people=people, sessions=sessions, tokens=tokens, links=links, reports=reports, cache=cache, door=door, app=app,
             metrics=metrics, operating=operating, secrets_file=folder / "secrets.env",
@@ -216,5 +219,13 @@ async def open_house(db: Database, clock: FakeClock, folder: Path) -> AsyncItera
         app.add_routes(house.stand_ins())
         server = TestServer(app)
         await server.start_server(**SERVER_OPTIONS)
-        async with TestClient(server) as house.client:
-            yield house
+        errors = ErrorLog()
+        errors.addFilter(Redactor())
+        logging.getLogger().addHandler(errors)
+        keeping = asyncio.ensure_future(errors.run(reports))
+        try:
+            async with TestClient(server) as house.client:
+                yield house
+        finally:
+            keeping.cancel()
+            logging.getLogger().removeHandler(errors)

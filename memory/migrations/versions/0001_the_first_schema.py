@@ -93,6 +93,8 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_inbox_conversation_id_id"), ["conversation_id", "id"], unique=False)
         batch_op.create_index(batch_op.f("ix_inbox_state"), ["state"], unique=False)
         batch_op.create_index(batch_op.f("ix_inbox_turn_id"), ["turn_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_inbox_message_id"), ["message_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_inbox_address_id"), ["address", "id"], unique=False)
 
     op.create_table(
         "jobs",
