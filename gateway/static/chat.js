@@ -212,7 +212,10 @@ class ChatPage {
 
   #callbacks() {
     return {
-      onRunning: (running) => this.composer.setRunning(running),
+      onRunning: (running) => {
+        this.composer.setRunning(running);
+        this.list.apply({ id: this.chatId, running });
+      },
       onChat: (chat) => this.#applyChat(chat),
       onSeen: () => this.list.apply({ id: this.chatId, unread: false }),
       onAnswer: (message) => this.drawerSheet.open && this.#showReceipt(message.turn_id),

@@ -68,7 +68,7 @@ function foot(message, actions) {
 }
 
 function outcome(message, actions) {
-  if (message.state === "waiting") return note("clock", t("message.waiting"));
+  if (message.state === "waiting" && message.turn_id) return note("clock", t("message.waiting")); // a command has no turn and never waits
   if (message.state === "stopped" && message.role === "assistant") return note("stop", t("message.stopped"));
   if (message.state === "failed") {
     const again =

@@ -15,7 +15,7 @@ from agent.llm.scripted import Fail, Say, Until
 from channels.loopback import LoopbackPlatform
 from gateway.app import make_model
 from tests.e2e import browser
-from tests.e2e.browser import MODEL, House, Tab, house_over
+from tests.e2e.browser import MODEL, House, Tab, house_over, until
 from tests.harness import loopback_plan
 from tests.peers.model.faults import FAULTS
 from tests.peers.model.replies import text
@@ -285,9 +285,11 @@ async def test_an_endpoint_is_tried_with_one_request_and_shows_its_answer_or_its
 async def test_the_overview_and_the_channels_tell_what_was_proved(chromium: Browser, tmp_path: Path) -> None:
     platform = LoopbackPlatform()
     async with house_over(tmp_path, chromium, channels=(loopback_plan(platform),), name="channels") as house, house.tab() as tab:
-        house.will("Received.")
+        house.will("Received.", "Likewise.")
         await tab.say("One message")
         await tab.says("Received.")
+        platform.says("c1", "Hello from there")
+        await until(lambda: _texts(platform), ["Likewise."])
         await tab.go("operate/overview")
         cards = tab.page.locator(".glance-card")
         await expect(cards.filter(has_text="Gate")).to_contain_text("Ready")
@@ -296,12 +298,16 @@ async def test_the_overview_and_the_channels_tell_what_was_proved(chromium: Brow
         await expect(cards.filter(has_text="Configuration")).to_contain_text("No faults")
         await expect(tab.page.get_by_text("No recent errors")).to_be_visible()
         await cards.filter(has_text="Channels").click()
-        web = tab.page.locator(".channel").filter(has_text="Web page")
-        await expect(web).to_contain_text("Ready")
-        for label in ("Proven", "Last in", "Last out"):
-            await expect(web.locator(".fact").filter(has_text=label)).to_contain_text("just now")
-        await expect(web.locator(".fact").filter(has_text="Waiting")).to_contain_text("0")
-        await expect(tab.page.locator(".channel")).to_have_count(2)
+        for name, proofs in (("Web page", ("Proven", "Last in")), ("loopback", ("Proven", "Last in", "Last out"))):
+            channel = tab.page.locator(".channel").filter(has_text=name)
+            await expect(channel).to_contain_text("Ready")
+            for label in proofs:
+                await expect(channel.locator(".fact").filter(has_text=label)).to_contain_text("just now")
+            await expect(channel.locator(".fact").filter(has_text="Waiting")).to_contain_text("0")
+
+
+async def _texts(platform: LoopbackPlatform) -> list[str]:
+    return [shown.text for shown in platform.shown]
 
 
 @pytest.mark.rule("WO-30", "WO-64")

@@ -343,9 +343,18 @@ async def test_a_name_that_is_a_path_is_refused_and_nothing_is_written(house: Ho
 async def test_the_real_ending_of_a_name_is_the_one_that_is_seen(house: House) -> None:
     house.will("A file.")
     async with house.tab() as tab:
+        arrive = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            await arrive.wait()
+            await route.continue_()
+
+        await tab.page.route("**/api/attachments", hold)
         await attach(tab, file(f"invoice{RLO}fdp.exe", b"MZ"), file("pic\u200bture\u2066.png", b"not a picture"))
         chips = tab.page.locator(".composer .chip .file-name")
-        await expect(chips).to_have_count(2)
+        await expect(chips).to_have_text(["invoice⟨U+202E⟩fdp.exe", "pic⟨U+200B⟩ture⟨U+2066⟩.png"])  # as chosen, before the gateway has them
+        arrive.set()
+        await expect(tab.page.get_by_text("uploading")).to_have_count(0)
         await tab.say("Look")
         await tab.says("A file.")
         shown = tab.page.locator(".message.is-user .file-name")
