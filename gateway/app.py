@@ -33,7 +33,7 @@ from gateway.credentials import VisitCache
 from gateway.dispatch import Dispatcher
 from gateway.gate import Gates
 from gateway.heads import Heads
-from gateway.house import House, Standing
+from gateway.house import House
 from gateway.http.account import AccountRoutes
 from gateway.http.auth import Door
 from gateway.http.base import new_app
@@ -64,6 +64,7 @@ from gateway.reports import Reports
 from gateway.sessions import Sessions
 from gateway.site import Site
 from gateway.stages import Stages
+from gateway.standing import Standing
 from gateway.stateless import Stateless
 from gateway.store import open_database, utc_now
 from gateway.streams import Streams
@@ -207,7 +208,7 @@ def build(
         replies=replies,
         find_channel=channels.find,
         make_stage=stages,
-        observer=Observer(streams=streams, tally=tally, budgets=spending, models=models, wake_jobs=jobs.wake),
+        observer=Observer(streams=streams, tally=tally, budgets=spending, models=models, standing=standing, wake_jobs=jobs.wake),
         follow_up=follow_up,
         budget_used=spending.used_up,
         tools=choices.more_tools,

@@ -41,7 +41,8 @@ def run(config: ConfigPath = DEFAULT_CONFIG) -> None:
     from memory.errors import StoreError
 
     loaded = load(config, os.environ)
-    if loaded.config is None:
+    page_is_off = any(fault.section == "channels.web" and fault.severity == "error" for fault in loaded.faults)
+    if loaded.config is None or page_is_off:  # without its page nobody could reach the gateway, or see why
         _complain(loaded.faults)
         raise typer.Exit(EXIT_CONFIG)
     redactor = start_logging(loaded.config.log.level, loaded.config.log.format)

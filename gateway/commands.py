@@ -19,7 +19,7 @@ from gateway.access import includes
 from gateway.config import Config
 from gateway.intake import CommandCall
 from gateway.lanes import Lanes
-from gateway.language import say
+from gateway.language import catalogue, say
 from gateway.outbox_store import NewPart
 from gateway.replies import Replies
 from gateway.supervise import ChannelStatus
@@ -267,18 +267,13 @@ async def explain(db: Database, address: str, *, before: int, language: str, now
     if row is None:
         return say(language, "why_none")
     since = duration(now - row.received_at, language)
-    if row.state in ("ignored", "dead") and row.rule:
-        change = say(language, f"rule_{row.rule}") if row.rule in EXPLAINED else ""
+    if row.rule:
+        known = catalogue(language)
+        change = known.get(f"rule_{row.rule}") or known.get(row.rule, "")
         return say(language, "why_rule", rule=row.rule, since=since, change=change).strip()
     if sent is not None and row.state == "done":
         return say(language, "why_sent", state=sent, since=since)
     return say(language, "why_state", state=row.state, since=since)
-
-
-EXPLAINED = frozenset((
-    "paused", "self", "bot", "blocked", "dm-unpaired", "group-not-allowed", "privacy", "other-bot", "not-mentioned", "role", "rate", "full",
-    "old", "blank",
-))  # fmt: skip
 
 
 async def _clear(commands: Commands, asked: Asked) -> str:

@@ -136,7 +136,7 @@ def _listeners(config: Config) -> Iterator[Finding]:
     elif _set(web.trusted_proxy, "secret"):
         yield from _missing(proxy, web.trusted_proxy, ("header",), "with a secret")
     if web.enabled and not is_loopback(web.host) and not web.trusted_proxy.header:
-        hint = "the start is refused until an account has a password or trusted_proxy is set (WO-60)"
+        hint = "the start is refused until an account has a password or trusted_proxy is set"
         yield Finding(path=("channels", "web", "host"), message="other machines can reach the page", hint=hint, severity="warning")
     if web.enabled and web.port and (web.host, web.port) == (hooks.host, hooks.port):
         message = f"the page listens on port {web.port} already"

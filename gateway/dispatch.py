@@ -355,4 +355,5 @@ class Dispatcher:
 
 
 def _language(event: InboundEvent, set_by_person: str) -> str:
-    return set_by_person or guess(event.text, otherwise=from_tag(event.language) or "en")
+    """The person's setting, else the client's, else the script of what they wrote."""
+    return set_by_person or from_tag(event.language) or guess(event.text)

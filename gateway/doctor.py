@@ -11,6 +11,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -22,7 +23,6 @@ from pydantic import BaseModel, ValidationError
 from agent.errors import ModelBusy, ModelError
 from agent.llm.demo import find_weights
 from agent.llm.port import ModelMessage, ModelRequest, Role
-from agent.llm.whole import whole
 from gateway.app import make_model
 from gateway.config import MAIN_ACCOUNT, Config, ModelAccount, secret_values
 from gateway.config_env import SECRETS_FILE
@@ -221,7 +221,9 @@ async def _ask(account: ModelAccount) -> None:
     hello = ModelMessage(role=Role.USER, text="Say hi.")
     model = await asyncio.to_thread(make_model, account)
     try:
-        await whole(model, ModelRequest(messages=(hello,), max_output_tokens=16, purpose="test"))
+        async with aclosing(model.stream(ModelRequest(messages=(hello,), max_output_tokens=16, purpose="test"))) as events:
+            async for _event in events:
+                return  # it speaks; how long the answer takes does not matter here
     finally:
         await model.close()
 

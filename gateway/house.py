@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from gateway.channel_set import ChannelSet
 from gateway.commands import usable_by
 from gateway.config import Config, masked
 from gateway.gate import Gates
-from gateway.http.health import Dependency, Phase, Readiness
+from gateway.http.health import Dependency, Readiness
 from gateway.http.views import (
     About,
     ChannelView,
@@ -24,7 +23,6 @@ from gateway.http.views import (
     CommandFacts,
     ConfigReport,
     ConfigView,
-    FaultView,
     InboxCounts,
     JobCounts,
     JobsView,
@@ -43,26 +41,13 @@ from gateway.metrics import Metrics
 from gateway.models import name_of
 from gateway.person import Person
 from gateway.reports import Reports
+from gateway.standing import Standing
 from gateway.supervise import ChannelStatus
 from memory.database import Database
 from memory.errors import StoreUnavailable
 from memory.schema import inbox
 
 ERRORS_SHOWN = 20
-
-
-@dataclass(slots=True, kw_only=True)
-class Standing:
-    """What changes while the gateway runs, in one place: written by the composition root alone."""
-
-    config: Config
-    config_path: str
-    loaded_at: datetime
-    faults: tuple[FaultView, ...] = ()
-    phase: Phase = Phase.STARTING
-    parked: bool = False  # deliveries of earlier runs wait for the operator (CH-102)
-    model_fault: str = ""
-    notes: list[str] = field(default_factory=list[str])
 
 
 class House:

@@ -10,6 +10,7 @@ from gateway.budgets import Budgets
 from gateway.language import guess, say
 from gateway.models import Models
 from gateway.shapes import message_json
+from gateway.standing import Standing
 from gateway.streams import Streams
 from gateway.tally import Tally
 from gateway.turn_store import TurnEnd, TurnStart
@@ -19,15 +20,22 @@ log = logging.getLogger(__name__)
 
 
 class Observer:
-    def __init__(self, *, streams: Streams, tally: Tally, budgets: Budgets, models: Models, wake_jobs: Callable[[], None]) -> None:
+    def __init__(
+        self, *, streams: Streams, tally: Tally, budgets: Budgets, models: Models, standing: Standing, wake_jobs: Callable[[], None]
+    ) -> None:
         self._streams = streams
         self._tally = tally
         self._budgets = budgets
         self._models = models
+        self._standing = standing
         self._wake_jobs = wake_jobs
 
     def ended(self, start: TurnStart, ending: TurnEnd, added: Sequence[Message], record: Record, seconds: float) -> None:
         chat = start.conversation
+        if ending.state == "failed" and ending.error_code.startswith("model"):
+            self._standing.model_fault = ending.notice
+        elif record.calls and ending.state == "answered":
+            self._standing.model_fault = ""
         if ending.state == "failed":
             error = {"turn_id": ending.turn_id, "code": ending.error_code, "message": ending.notice}
             self._streams.publish(chat.id, "error", error)

@@ -21,13 +21,14 @@ from gateway.audit import CONSOLE
 from gateway.config import Config, ModelAccount, changed_sections, secret_values
 from gateway.config_env import SECRETS_FILE
 from gateway.config_load import Loaded
+from gateway.config_walk import restart_keys
 from gateway.error_log import ErrorLog
-from gateway.house import Standing
 from gateway.http.health import Phase
 from gateway.http.model_setup import Endpoint
 from gateway.http.reach import check_bind
 from gateway.http.views import FaultView
 from gateway.logs import Redactor
+from gateway.standing import Standing
 from memory.database import Database
 from memory.errors import StoreError, StoreUnavailable
 from memory.instance_lock import InstanceLock
@@ -64,7 +65,7 @@ class Gateway:
             config=loaded.config,
             config_path=str(loaded.file),
             loaded_at=self._choices.clock(),
-            faults=tuple(map(FaultView.of, loaded.faults)),
+            faults=_grave(loaded),
         )
         redactor.know(secret_values(loaded.config))
 
@@ -222,11 +223,15 @@ class Gateway:
     async def _reload(self, parts: Parts) -> tuple[list[str], list[str]]:
         """Take a valid configuration over, section by section; an invalid one leaves everything as it is and is shown (WO-31, WO-32)."""
         loaded = await asyncio.to_thread(self._load)
-        self._standing.faults = tuple(map(FaultView.of, loaded.faults))
+        self._standing.faults = _grave(loaded)
         if loaded.config is None or not loaded.accepted:
-            for fault in loaded.faults:
+            for fault in loaded.errors:
                 log.error("configuration not taken: %s", fault)
-            return [], [str(fault) for fault in loaded.faults]
+            return [], [str(fault) for fault in loaded.errors]
+        for fault in loaded.faults:
+            log.warning("configuration: %s", fault)
+        if waiting := restart_keys(self._standing.config, loaded.config):
+            log.warning("these keys take effect with the next start: %s", ", ".join(sorted(waiting)))
         changed = sorted(changed_sections(self._standing.config, loaded.config))
         self._redactor.know(secret_values(loaded.config))
         logging.getLogger().setLevel(loaded.config.log.level.upper())
@@ -255,6 +260,11 @@ def _first(faults: BaseExceptionGroup[Any]) -> BaseException:
     """The first single error of nested groups: what the operator is told."""
     first: BaseException = faults.exceptions[0]
     return _first(cast("BaseExceptionGroup[Any]", first)) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _grave(loaded: Loaded) -> tuple[FaultView, ...]:
+    """The faults that `check` would fail for; advice (an empty time zone) is said at the start and by `doctor`."""
+    return tuple(FaultView.of(fault) for fault in loaded.faults if fault.fails_check or fault.severity == "error")
 
 
 class _Drained(Exception):

@@ -169,7 +169,7 @@ class Turns:
                 return Outcome(state="stopped", text=record.text)
             return Outcome(state="failed", error_code=BudgetExceeded.code, notice=BudgetExceeded.code)
         except AgentError as error:
-            log.warning("turn %s failed: %s", running.turn_id, error)
+            log.error("turn %s failed: %s %s", running.turn_id, error, getattr(error, "excerpt", ""))
             return Outcome(state="failed", error_code=error.code, notice=error.code)
         except StoreUnavailable:
             return Outcome(state="failed", error_code="store", notice="store")

@@ -74,7 +74,8 @@ async def slow_model(folder: Path, console: Console) -> None:
             straight = await direct(url, conversations=conversations, each=1)
             through = await through_gateway(served.url, served.token, conversations=conversations, each=1)
             _row(table, str(conversations), straight, through)
-            console.print(f"{conversations} conversations: all answered {max(through.seconds):.2f} s after the first post (direct: {max(straight.seconds):.2f} s)")
+            slowest, direct_slowest = max(through.seconds), max(straight.seconds)
+            console.print(f"{conversations} conversations: all answered {slowest:.2f} s after the first post (direct: {direct_slowest:.2f} s)")
         console.print(table)
 
 

@@ -130,14 +130,21 @@ async def _draw(tab: Tab, chat: str, language: str) -> None:
     """The pictures of the docs."""
     IMAGES.mkdir(exist_ok=True)
     wanted = {
-        "en": {"chat": (WIDE, "light", _chat), "receipt": (WIDE, "light", _receipt), "operate": (WIDE, "light", PAGES["operate-overview"])},
+        "en": {
+            "chat": ((1280, 720), "light", _chat),
+            "receipt": ((1280, 640), "light", _receipt),
+            "operate": ((1280, 720), "light", PAGES["operate-overview"]),
+        },
         "ja": {"chat-dark-360": (NARROW, "dark", _chat)},
     }.get(language, {})
     for name, (size, theme, visit) in wanted.items():
         await tab.page.set_viewport_size({"width": size[0], "height": size[1]})
         await tab.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         await visit(tab, chat)
-        await tab.page.screenshot(path=IMAGES / f"{name}.png", animations="disabled", caret="hide")
+        await tab.page.mouse.move(0, 0)
+        path = IMAGES / f"{name}.png"
+        await tab.page.screenshot(path=path, animations="disabled", caret="hide")
+        assert path.stat().st_size < IMAGE_MAX
 
 
 # -- by measure --------------------------------------------------------------------------------------------------------

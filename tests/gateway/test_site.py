@@ -14,8 +14,8 @@ import pytest
 from agent.llm.scripted import ScriptedModel
 from gateway.app import Choices, Parts, build
 from gateway.config import Config
-from gateway.house import Standing
 from gateway.http.auth import OPEN
+from gateway.standing import Standing
 from memory.database import Database
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "http-api.md"
