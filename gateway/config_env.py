@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from gateway.config_checks import Finding
 from gateway.jsonfile import Json, KeyPath
@@ -90,10 +92,20 @@ class EnvFault:
     hint: str = ""
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """`path` for reading, without ever waiting: a pipe or device of that name is an OSError, not a stop for ever."""
+    opened = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return opened
+
+
 def read_secrets(path: Path) -> tuple[dict[str, str], list[EnvFault]]:
     """The assignments of a `secrets.env` (NAME=value, optional quotes, `#` comment lines); a file that does not exist is empty. Never raises."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with open_regular(path) as opened:
+            text = opened.read().decode("utf-8-sig")
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         return {}, []

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from gateway.config import Channels, Config
 from gateway.config_checks import CHECKS, Finding, accounts_of
-from gateway.config_env import SECRETS_FILE, Variables, read_secrets
+from gateway.config_env import SECRETS_FILE, Variables, open_regular, read_secrets
 from gateway.config_faults import Fault, Loaded, found, slip
 from gateway.config_walk import ROOT, dotted, nearest, spot_at
 from gateway.jsonfile import Document, Json, JsonFileError, KeyPath, read_json
@@ -52,7 +52,7 @@ def load(path: Path, env: Mapping[str, str], *, available: Collection[str] = ("w
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as opened:
+    with open_regular(path) as opened:
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"it is larger than {MAX_BYTES // 1_000_000} MB")

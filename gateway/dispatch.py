@@ -216,6 +216,9 @@ class Dispatcher:
         self._on_event(door.account, received)
         if received.message is not None:
             self._streams.publish(received.conversation_id, "message", message_json(received.message, waiting=True))
+        running = self._lanes.running(str(received.event.address))
+        if received.event.target and running is not None and any(item.message_id == received.event.target for item in running.items):
+            running.interrupt()  # edited and sent again while it was answered
         if received.waiting is not None:
             self._queue(door, received, received.waiting, by_command=by_command)
         elif received.command is not None:

@@ -130,7 +130,7 @@ def _take_message(connection: sa.Connection, event: InboundEvent, setting: Setti
     facts = _facts(connection, event, setting, sender, chat, line)
     if decide(facts) in ("", "full"):  # only what is answered counts against anybody's rate
         facts = replace(facts, over_rate=_over_rate(event, setting, sender))
-    if rule := decide(facts) or _says_nothing(event):
+    if rule := decide(facts) or _says_nothing(event) or _replaces_nothing(connection, event, chat):
         return _refused(connection, event, setting, rule, conversation_id=chat.id if chat else "")
     sender = replace(sender or senders.meet(connection, event, now=setting.now), role=facts.role or "guest")
     conversation_id = chat.id if chat else senders.open_chat(connection, event, person_id=sender.id, now=setting.now)
@@ -184,6 +184,20 @@ def _facts(
 
 def _group_allowed(connection: sa.Connection, event: InboundEvent, setting: Setting) -> bool:
     return setting.rules.admits_group(event.chat_id, event.parent_chat_id) or senders.space_allowed(connection, event)
+
+
+def _replaces_nothing(connection: sa.Connection, event: InboundEvent, chat: Conversation | None) -> str:
+    """An edit of a message that is not in this chat is refused like a chat that is not the sender's: nobody learns whether it exists."""
+    names_one = event.kind is EventKind.MESSAGE and bool(event.target)
+    return "not-yours" if names_one and _replaced(connection, event, chat.id if chat else "") is None else ""
+
+
+def _replaced(connection: sa.Connection, event: InboundEvent, conversation_id: str) -> Message | None:
+    """The message that this one takes the place of, when it stands in this conversation."""
+    if event.kind is not EventKind.MESSAGE or not event.target:
+        return None
+    found = conversations.message(connection, event.target)
+    return found if found is not None and found.conversation_id == conversation_id else None
 
 
 def _refused(
@@ -278,10 +292,7 @@ def _log(
     turn_id: str = "",
     origin: str = "person",
 ) -> Message:
-    if event.target:  # edit-and-resend: that message and all after it leave the talk first (WO-10)
-        replaced = conversations.message(connection, event.target)
-        if replaced is None or replaced.conversation_id != conversation_id:
-            raise LookupError(f"no message {event.target} in this conversation")
+    if replaced := _replaced(connection, event, conversation_id):  # edit-and-resend: it and all after it leave the talk first (WO-10)
         conversations.rewind(connection, conversation_id, replaced.seq)
     message = conversations.add_message(
         connection,

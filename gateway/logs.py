@@ -94,6 +94,7 @@ def start_logging(level: str, form: str) -> Redactor:
     handler.addFilter(redactor)
     handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # it quotes broken requests, cookies and login codes included
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     return redactor

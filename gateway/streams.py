@@ -121,7 +121,7 @@ class Streams:
 
     def _start(self, chat: _Chat, last_event_id: str) -> int:
         boot, _, number = last_event_id.partition("-")
-        if boot == self._boot and number.isdecimal():
+        if boot == self._boot and number.isascii() and number.isdigit() and len(number) < 16:
             position = int(number) + 1
             oldest = chat.events[0].id if chat.events else chat.next_id
             if oldest <= position <= chat.next_id:

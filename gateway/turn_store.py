@@ -69,6 +69,7 @@ _END = (
     .where(turns.c.id == sa.bindparam("of"))
     .values(preview_ids=sa.null(), **{name: sa.bindparam(f"new_{name}") for name in ("state", "model", "error_code", "receipt", "ended_at")})
 )
+_WITHDRAWN = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(state="stopped", ended_at=sa.bindparam("now"))
 _PREVIEW = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(preview_ids=sa.bindparam("ids"))
 _JOIN_MESSAGES = (
     sa.update(messages).where(messages.c.id.in_(sa.bindparam("messages", expanding=True))).values(turn_id=sa.bindparam("turn"))
@@ -153,6 +154,11 @@ def end(
     if conversations.conversation(connection, ending.conversation_id) is None:  # deleted meanwhile: nobody is to read this, but it was paid for
         inbox.finish(connection, rows, now=now, state="ignored", rule="deleted")
         record_calls(connection, [(call, {**of, "conversation_id": ""}) for call, of in calls], now)
+        return []
+    if conversations.is_withdrawn(connection, ending.turn_id):  # edited and sent again meanwhile: the answer is to words that left the talk
+        connection.execute(_WITHDRAWN, {"of": ending.turn_id, "now": now})
+        inbox.finish(connection, rows, now=now, state="ignored", rule="withdrawn")
+        record_calls(connection, calls, now)
         return []
     added: list[Message] = []
     if ending.answer:

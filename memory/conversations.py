@@ -119,6 +119,7 @@ _REWIND = (
     .where(messages.c.conversation_id == sa.bindparam("of"), messages.c.seq >= sa.bindparam("start"), messages.c.state == "live")
     .values(state="hidden")
 )
+_QUESTION_STATES = sa.select(messages.c.state).where(messages.c.turn_id == sa.bindparam("turn"), messages.c.role == "user").distinct()
 _OLD_ANSWERS = (
     sa.update(messages)
     .where(messages.c.turn_id == sa.bindparam("of"), messages.c.role != "user", messages.c.attempt < sa.bindparam("attempt_now"))
@@ -269,6 +270,12 @@ def last_question_turn(connection: sa.Connection, conversation_id: str) -> TurnI
 def rewind(connection: sa.Connection, conversation_id: str, start_seq: int) -> int:
     """Take `start_seq` and all after it out of the talk (edit-and-resend); returns how many messages left. The rows stay."""
     return connection.execute(_REWIND, {"of": conversation_id, "start": start_seq}).rowcount
+
+
+def is_withdrawn(connection: sa.Connection, turn_id: str) -> bool:
+    """Whether every question of a turn was taken out of the talk by a rewind; one that its author deleted still gets its answer (CH-2)."""
+    states = set(connection.execute(_QUESTION_STATES, {"turn": turn_id}).scalars())
+    return states == {"hidden"}
 
 
 def retire_answers(connection: sa.Connection, turn_id: str, attempt: int) -> None:

@@ -134,7 +134,7 @@ async def running(
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[Running]:
     """A gateway over `folder`, stopped and drained at the end. Start it twice over one folder to see what a restart keeps."""
-    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  # nothing runs yet
+    folder.mkdir(parents=True, exist_ok=True)  # nothing runs yet
     path = folder / "config.json"
     base: dict[str, Any] = {"agent_workspace": str(folder / "workspace"), "timezone": "UTC", "channels": {"web": {"port": 0}}}
     path.write_text(json.dumps(_merged(base, config or {})), encoding="utf-8")

@@ -77,6 +77,8 @@ login code. Time for handlers to end is 5 s, for a handler that ignores it takes
 
 STATIC = Path(str(files("gateway") / "static"))
 
+PATH_MAX = 2_000  # characters; longer ones are names of no file and no chat
+
 BEGUN = web.RequestKey("begun", web.StreamResponse)
 
 log = logging.getLogger(__name__)
@@ -107,6 +109,8 @@ def errors() -> Middleware:
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
+            if len(request.path) > PATH_MAX:
+                raise not_found()
             return await handler(request)
         except HttpFault as error:
             fault = error
@@ -138,7 +142,9 @@ def errors() -> Middleware:
 
 async def _prepare(request: web.Request, response: web.StreamResponse) -> None:
     request[BEGUN] = response
-    response.headers.update(SECURITY_HEADERS)
+    response.headers["Server"] = SECURITY_HEADERS["Server"]
+    for name, value in SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)  # a download has a stricter policy of its own
     response.headers.setdefault("Cache-Control", "no-cache" if isinstance(response, web.FileResponse) else "no-store")
 
 

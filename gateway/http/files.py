@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from urllib.parse import quote
 
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from channels.message import safe_name
 from gateway.attachments import SEEN, Attachments
 from gateway.config import Config
 from gateway.http.base import HttpFault, answer, not_found, require_person
 
+log = logging.getLogger(__name__)
+
 CHUNK = 1 << 16
+UPLOAD_LIMIT_S = 300.0  # for a whole file
 
 
 class FileRoutes:
@@ -32,18 +38,25 @@ class FileRoutes:
         if request.content_type != "multipart/form-data":
             raise HttpFault(400, "bad_content_type", "error_bad_field", param="file", field="file", reason="multipart/form-data")
         try:
-            part = await (await request.multipart()).next()
-            if not isinstance(part, BodyPartReader) or part.name != "file" or not part.filename:
-                raise HttpFault(400, "bad_field", "error_bad_field", param="file", field="file", reason="missing")
-            _refuse_paths(part.filename)
-            data = bytearray()
-            while chunk := await part.read_chunk(CHUNK):
-                data += chunk
-                if len(data) > most:
-                    raise HttpFault(413, "too_large", "error_too_large", limit=f"{most // 1_000_000} MB")
-        except (ValueError, AssertionError) as error:  # what aiohttp raises for a broken form
+            async with asyncio.timeout(UPLOAD_LIMIT_S):
+                part = await (await request.multipart()).next()
+                if not isinstance(part, BodyPartReader) or part.name != "file" or not part.filename:
+                    raise HttpFault(400, "bad_field", "error_bad_field", param="file", field="file", reason="missing")
+                _refuse_paths(part.filename)
+                data = bytearray()
+                while chunk := await part.read_chunk(CHUNK):
+                    data += chunk
+                    if len(data) > most:
+                        raise HttpFault(413, "too_large", "error_too_large", limit=f"{most // 1_000_000} MB")
+        except TimeoutError as error:
+            raise HttpFault(408, "too_slow", "error_too_slow") from error
+        except (ValueError, AssertionError, web.RequestPayloadError, HttpProcessingError) as error:  # what aiohttp raises for a broken form
             raise HttpFault(400, "bad_request", "error_bad_request") from error
-        stored = await self._attachments.keep(bytes(data), name=safe_name(part.filename), person_id=person.id, now=self._clock())
+        try:
+            stored = await self._attachments.keep(bytes(data), name=safe_name(part.filename), person_id=person.id, now=self._clock())
+        except OSError as error:
+            log.error("an upload cannot be kept: %s", error)
+            raise HttpFault(503, "store", "store", headers={"Retry-After": "5"}) from error
         return answer({"id": stored.id, "name": stored.name, "mime": stored.mime, "size": stored.size}, status=201)
 
     async def download(self, request: web.Request) -> web.StreamResponse:

@@ -16,7 +16,7 @@ from functools import partial
 from aiohttp import web
 
 from agent.turn import Said
-from channels.message import Attachment
+from channels.message import Attachment, clean
 from channels.web.adapter import TEXT_MAX, WebChannel
 from gateway import chats
 from gateway.attachments import Attachments
@@ -85,7 +85,8 @@ class OpenAIRoutes:
         person = require_person(request)
         wish = await body(request, Completion, size_max=BODY_MAX)
         self._check_model(wish.model)
-        chat_id = request.headers.get(CHAT_HEADER)
+        given = request.headers.get(CHAT_HEADER)
+        chat_id = None if given is None else clean(given)
         sent = await (self._alone(request, person, wish) if chat_id is None else self._in_chat(request, person, wish, chat_id))
         if isinstance(sent, HttpFault):
             raise sent

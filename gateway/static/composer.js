@@ -25,6 +25,7 @@ export function grow(field) {
 export class Composer {
   #running = false;
   #saveTimer = 0;
+  #wanted = false; // sending was asked for while a file was still on its way
 
   /**
    * `onSend({text, attachments})` returns false when nothing was sent; `onStop()` ends the running turn; `loadDraft` and `saveDraft` keep the words
@@ -44,7 +45,7 @@ export class Composer {
       autocomplete: "off",
     });
     this.count = h("span", { class: "composer-count", id: `${id}-count`, role: "status" });
-    this.files = new Attachments({ onChange: () => this.#changed(), onProblem: (text) => toast(text, { tone: "warn" }) });
+    this.files = new Attachments({ onChange: () => this.#filesChanged(), onProblem: (text) => this.#fileRefused(text) });
     this.commands = new CommandList({ field: this.field, commands, onTake: (text) => this.setText(text) });
     this.sendButton = iconButton("send", t("action.send"), () => this.#send(), { class: "round-button send" });
     this.stopButton = iconButton("stop", t("action.stop"), () => this.#stop(), { class: "round-button stop", hidden: true });
@@ -145,7 +146,10 @@ export class Composer {
   }
 
   #listen(withFiles) {
-    this.field.addEventListener("input", () => this.#changed());
+    this.field.addEventListener("input", () => {
+      this.#wanted = false;
+      this.#changed();
+    });
     this.field.addEventListener("keydown", (event) => this.#key(event));
     addEventListener("pagehide", this.flush);
     addEventListener("resize", this.#resize);
@@ -189,6 +193,16 @@ export class Composer {
     this.#saveTimer = setTimeout(this.flush, SAVE_AFTER_MS);
   }
 
+  #filesChanged() {
+    this.#changed();
+    if (this.#wanted && !this.files.busy) this.#send();
+  }
+
+  #fileRefused(text) {
+    this.#wanted = false;
+    toast(text, { tone: "warn" });
+  }
+
   /** Speaks up only near the limit. */
   #countLeft() {
     const left = session.me.limits.text_max - [...this.field.value].length;
@@ -202,7 +216,7 @@ export class Composer {
     const something = Boolean(this.field.value.trim()) || this.files.count > 0;
     this.stopButton.hidden = !this.#running;
     this.sendButton.hidden = this.#running && !something;
-    this.sendButton.disabled = !something || this.files.busy || this.tooLong;
+    this.sendButton.disabled = !something || this.tooLong;
   }
 
   #stop() {
@@ -215,7 +229,8 @@ export class Composer {
 
   #send() {
     const text = this.field.value.trim();
-    if (this.sendButton.disabled || (!text && !this.files.done.length)) return;
+    this.#wanted = this.files.busy && !this.sendButton.disabled; // then it goes as soon as the files have arrived
+    if (this.sendButton.disabled || this.#wanted || (!text && !this.files.done.length)) return;
     const words = { text, attachments: this.files.done };
     if (this.onSend(words) === false) return;
     this.commands.close();

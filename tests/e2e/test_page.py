@@ -180,7 +180,7 @@ async def test_words_written_without_a_connection_stay_and_go_out_once(chromium:
         await tab.say("Still there?")
         waiting = tab.page.locator(".message.is-pending")
         await expect(waiting).to_contain_text("Still there?")
-        await expect(waiting).to_contain_text("It goes by itself when the gate answers.")
+        await expect(waiting).to_contain_text("Not sent yet.")
         await tab.field.fill("A draft")
         line.mend()
         await tab.says("Hello.", "Welcome back.")

@@ -220,7 +220,7 @@ async def test_states_out_of_the_ordinary_are_whole_too(house: House) -> None:
         await _look(tab, "state-gone", "en", faults)
         await tab.page.route("**/api/operator/usage*", lambda route: route.fulfill(status=500, body="broken"))
         await tab.go("operate/usage")
-        await expect(tab.page.get_by_role("alert")).to_contain_text("The gate answered with an error (500).")
+        await expect(tab.page.get_by_role("alert")).to_contain_text("(500)")
         await _look(tab, "state-error", "en", faults)
         await tab.page.unroute("**/api/operator/usage*")
         await tab.page.get_by_role("button", name="Try again").click()

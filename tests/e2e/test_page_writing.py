@@ -353,9 +353,9 @@ async def test_the_real_ending_of_a_name_is_the_one_that_is_seen(house: House) -
         await attach(tab, file(f"invoice{RLO}fdp.exe", b"MZ"), file("pic\u200bture\u2066.png", b"not a picture"))
         chips = tab.page.locator(".composer .chip .file-name")
         await expect(chips).to_have_text(["invoice⟨U+202E⟩fdp.exe", "pic⟨U+200B⟩ture⟨U+2066⟩.png"])  # as chosen, before the gateway has them
-        arrive.set()
-        await expect(tab.page.get_by_text("uploading")).to_have_count(0)
         await tab.say("Look")
+        await expect(tab.page.locator("main.is-new")).to_be_visible()  # it goes with its files, not before them
+        arrive.set()
         await tab.says("A file.")
         shown = tab.page.locator(".message.is-user .file-name")
         names = await shown.all_inner_texts()

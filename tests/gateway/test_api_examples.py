@@ -29,7 +29,7 @@ def test_there_are_examples_for_the_chat_and_for_openais_interface() -> None:
 async def test_an_example_works_as_written(example: str, answers: int, tmp_path: Path) -> None:
     """`answers`: how often the model's words are seen: streamed, and in the stored log."""
     async with running(tmp_path, ScriptedModel(lambda _: "門が開いた")) as gateway:
-        here = example.replace("http://127.0.0.1:8420", gateway.url).replace("-m 10", "-m 2")
+        here = example.replace("http://127.0.0.1:8420", gateway.url).replace("-m 10", "-m 2").replace(".venv/bin/python -m gateway", "yumegate")
         script = PRELUDE.format(python=sys.executable, config=gateway.config_path) + here
         shell = await asyncio.create_subprocess_exec("bash", "-c", script, cwd=PAGE.parents[1], stdout=-1, stderr=-1)
         said, faults = (text.decode() for text in await shell.communicate())

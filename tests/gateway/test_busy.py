@@ -14,6 +14,7 @@ from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Call, Reply, Say, Until, Wait
 from channels.loopback import CAPABILITIES
 from gateway.access import Rules
+from gateway.language import say
 from tests.talks import Talk, asked, model, talk
 
 PLAIN = replace(CAPABILITIES, reactions=False)
@@ -110,7 +111,7 @@ async def test_in_queue_mode_everything_waits_its_turn(tmp_path: Path) -> None:
 @pytest.mark.rule("CH-73")
 @pytest.mark.case("DL-06")
 @pytest.mark.parametrize(
-    ("mode", "line"), [("steer", "Added to the current task."), ("queue", "Queued, 1 ahead.")]
+    ("mode", "line"), [("steer", say("en", "busy_steered")), ("queue", "Queued, 1 ahead.")]
 )
 async def test_without_reactions_one_line_for_a_whole_burst_says_what_became_of_it(tmp_path: Path, mode: str, line: str) -> None:
     go = asyncio.Event()
@@ -253,11 +254,11 @@ async def test_steering_by_command_is_confirmed_once_and_works_in_queue_mode_too
         chat.says("find a hotel")
         await asyncio.wait_for(tool.begun.wait(), 10)
         chat.says("/steer in Kyoto")
-        await chat.until(lambda: "Added to the current task." in chat.texts())
+        await chat.until(lambda: say("en", "busy_steered") in chat.texts())
         tool.go.set()
         await chat.until(lambda: any("Answer" in text for text in chat.texts()))
         assert asked(chat.requests[1]) == "in Kyoto"
-        assert chat.texts().count("Added to the current task.") == 1
+        assert chat.texts().count(say("en", "busy_steered")) == 1
 
 
 @pytest.mark.rule("CH-2")
