@@ -29,8 +29,13 @@ export class Talk {
     this.scroller.addEventListener("scroll", () => this.scroller.scrollTop < 240 && loadOlder(), { passive: true });
   }
 
+  /** The messages as they stand on the page; they may have come in another order, an answer before its question was confirmed. */
+  get #shown() {
+    return [...this.list.children].map((element) => this.#views.get(element.dataset.id)?.message).filter(Boolean);
+  }
+
   get ids() {
-    return [...this.#views.keys()];
+    return this.#shown.map((message) => message.id);
   }
 
   get size() {
@@ -38,13 +43,11 @@ export class Talk {
   }
 
   get last() {
-    return [...this.#views.values()].map((view) => view.message).at(-1) ?? null;
+    return this.#shown.at(-1) ?? null;
   }
 
   lastAnswer() {
-    return (
-      [...this.#views.values()].map((view) => view.message).findLast((message) => message.role === "assistant" && message.turn_id) ?? null
-    );
+    return this.#shown.findLast((message) => message.role === "assistant" && message.turn_id) ?? null;
   }
 
   get quiet() {
@@ -83,11 +86,8 @@ export class Talk {
 
   prepend(messages) {
     this.follow.keepPlace(() => {
-      const known = [...this.#views];
-      this.#views = new Map();
-      const fresh = messages.filter((message) => !known.some(([id]) => id === message.id)).map((message) => this.#make(message));
+      const fresh = messages.filter((message) => !this.#views.has(message.id)).map((message) => this.#make(message));
       this.list.prepend(...fresh);
-      for (const [id, view] of known) this.#views.set(id, view);
     });
   }
 
@@ -284,8 +284,5 @@ export class Talk {
       if (previous && previous.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_PRECEDING) previous.after(element);
       previous = element;
     }
-    const sorted = new Map(ids.map((id) => [id, this.#views.get(id)]));
-    for (const [id] of sorted) this.#views.delete(id);
-    for (const [id, view] of sorted) this.#views.set(id, view);
   }
 }

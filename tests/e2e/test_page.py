@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from agent.errors import ModelMisconfigured
 from agent.llm.port import Usage
@@ -291,6 +291,31 @@ async def test_an_edited_message_takes_everything_after_it_out_of_the_talk(house
         await tab.says("Rome.")
         await expect(tab.asked).to_have_text(["Capital of Italy?"])
     assert [message.text for message in house.script.requests[-1].messages if message.text in ("Paris.", "Lyon.")] == []
+
+
+@pytest.mark.rule("WO-10", "WO-11")
+async def test_an_answer_that_is_faster_than_the_word_that_its_question_arrived_is_cut_with_it(house: House) -> None:
+    confirmed = asyncio.Event()
+
+    async def confirm_late(route: Route) -> None:
+        answer = await route.fetch()
+        await confirmed.wait()
+        await route.fulfill(response=answer)
+
+    house.will("One.", "Two.", "Three.")
+    async with house.tab() as tab:
+        await tab.page.route("**/messages", confirm_late)
+        await tab.say("First")
+        await expect(tab.answers).to_have_text(["One."])
+        confirmed.set()
+        await tab.says("One.")
+        await tab.say("Second")
+        await tab.says("One.", "Two.")
+        await tab.page.get_by_role("button", name="Edit and send again").first.click()
+        await tab.page.keyboard.type(", edited")
+        await tab.page.keyboard.press("Enter")
+        await tab.says("Three.")
+        await expect(tab.asked).to_have_text(["First, edited"])
 
 
 @pytest.mark.rule("WO-10")
