@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gateway.language import say
 from tests.e2e.conftest import Child, Household, until
 from tests.e2e.peer import Call, Peer
 from tests.e2e.peer_channel import EDITS, RECONCILE, RESEND_KEY
@@ -312,7 +313,7 @@ async def test_a_message_that_kills_three_times_is_dead_and_the_person_is_told_o
     await until(lambda: peer.acknowledged == 2)
     await household.settled()
     told = "I tried several times and could not answer this message. The operator can see why."
-    signs = ("Added to", "Queued")
+    signs = (say("en", "busy_steered"), "Queued")
     assert [words for words in peer.texts() if not words.startswith(signs)] == [told, "re: and this?"]
     assert household.rows("SELECT state, rule FROM inbox ORDER BY id") == [("dead", "dead"), ("done", "")]
     assert asked(model) == ["poison", "poison", "poison", "and this?"]

@@ -89,7 +89,8 @@ async def test_a_drain_still_sends_the_answer_and_leaves_new_messages_with_the_p
     await household.start(model="", peer=peer.port)
     await until(lambda: peer.acknowledged == 3)
     await household.settled()
-    assert peer.texts() == ["It takes a moment.", "re: six", "re: more"]
+    assert peer.texts()[0] == "It takes a moment."
+    assert sorted(peer.texts()[1:]) == ["re: more", "re: six"]  # two chats: neither waits for the other
 
 
 @pytest.mark.rule("RL-2", "CH-100")
