@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent.turn import Record
+from channels.message import Account
 from gateway.budgets import Budgets
 from gateway.language import guess, say
 from gateway.models import Models
@@ -45,6 +46,8 @@ class Observer:
             self._warn(start, budget)
         self._streams.end(chat.id, ending.turn_id, ending.state)
         self._tally.turned(record, seconds)
+        if added:
+            self._tally.stored(Account(channel=chat.channel, name=chat.account))
         self._wake_jobs()
 
     def _warn(self, start: TurnStart, budget: str) -> None:

@@ -40,6 +40,12 @@ class Tally:
         if state is PartState.SENT and (supervisor := self._channels.supervisor(account)) is not None:
             supervisor.last_out = self._clock()
 
+    def stored(self, account: Account) -> None:
+        """An answer joined the log: on a channel whose readers see the log itself, that was sending it."""
+        can = self._channels.capabilities(account)
+        if can is not None and can.log_is_delivery and (supervisor := self._channels.supervisor(account)) is not None:
+            supervisor.last_out = self._clock()
+
     def halted(self, account: Account, reason: str) -> None:
         if (supervisor := self._channels.supervisor(account)) is not None:
             supervisor.stop_account(reason)

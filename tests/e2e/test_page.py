@@ -304,18 +304,20 @@ async def test_an_answer_that_is_faster_than_the_word_that_its_question_arrived_
 
     house.will("One.", "Two.", "Three.")
     async with house.tab() as tab:
-        await tab.page.route("**/messages", confirm_late)
         await tab.say("First")
-        await expect(tab.answers).to_have_text(["One."])
-        confirmed.set()
         await tab.says("One.")
+        await tab.page.route("**/messages", confirm_late)
         await tab.say("Second")
-        await tab.says("One.", "Two.")
-        await tab.page.get_by_role("button", name="Edit and send again").first.click()
+        await expect(tab.answers).to_have_text(["One.", "Two."])
+        await expect(tab.page.locator(".is-pending")).to_have_count(1)
+        confirmed.set()
+        await expect(tab.asked).to_have_text(["First", "Second"])
+        await tab.asked.last.hover()
+        await tab.page.get_by_role("button", name="Edit and send again").last.click()
         await tab.page.keyboard.type(", edited")
         await tab.page.keyboard.press("Enter")
-        await tab.says("Three.")
-        await expect(tab.asked).to_have_text(["First, edited"])
+        await tab.says("One.", "Three.")
+        await expect(tab.asked).to_have_text(["First", "Second, edited"])
 
 
 @pytest.mark.rule("WO-10")
