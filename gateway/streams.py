@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 EVENTS_MAX = 20_000  # of one chat: more than any answer has; a chat of commands alone begins no turn that would drop the old ones
+GATHER_S = 0.01  # events this close together leave in one write, which costs more than the wait; the end of a turn waits for nothing
 CHATS_KEPT = 1_000  # quiet chats whose last turn stays replayable
 
 
@@ -98,6 +99,7 @@ class Streams:
                 try:
                     async with asyncio.timeout(heartbeat_s):
                         await changed.wait()
+                    await _gather(chat, changed)
                 except TimeoutError:
                     yield []
         finally:
@@ -133,3 +135,14 @@ class Streams:
             chat = self._chats[chat_id]
             if not chat.running and not chat.watchers:
                 del self._chats[chat_id]
+
+
+async def _gather(chat: _Chat, changed: asyncio.Event) -> None:
+    """Wait a moment for what follows the newest event at once."""
+    try:
+        async with asyncio.timeout(GATHER_S):
+            while chat.events and chat.events[-1].name != "done":
+                changed.clear()
+                await changed.wait()
+    except TimeoutError:
+        return
