@@ -1,0 +1,60 @@
+"""Live events: what a viewer gets, how it takes up again, and in how many writes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from gateway.streams import GATHER_S, Streams
+
+
+async def batches(streams: Streams, count: int, last_id: str = "") -> list[list[str]]:
+    """The names of the first `count` batches that a viewer of chat c is sent."""
+    found: list[list[str]] = []
+    async with aclosing(streams.follow("c", last_id)) as following:
+        async for batch in following:
+            found.append([event.name for event in batch])
+            if len(found) == count:
+                break
+    return found
+
+
+@pytest.mark.rule("WO-11")
+async def test_events_that_follow_each_other_closely_leave_together_and_in_order() -> None:
+    streams = Streams()
+    async with asyncio.TaskGroup() as group:
+        viewer = group.create_task(batches(streams, 1))
+        await asyncio.sleep(0)
+        streams.begin("c", "t", 1)
+        for _ in range(3):
+            await asyncio.sleep(GATHER_S / 20)
+            streams.publish("c", "delta", {"text": "x"})
+        streams.end("c", "t", "answered")
+    assert viewer.result() == [["turn", "delta", "delta", "delta", "done"]]
+
+
+@pytest.mark.rule("WO-11")
+async def test_a_lone_event_is_not_held_back_until_the_next() -> None:
+    streams = Streams()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        viewer = group.create_task(batches(streams, 1))
+        await asyncio.sleep(0)
+        streams.publish("c", "delta", {"text": "x"})
+    assert viewer.result() == [["delta"]]
+
+
+@pytest.mark.rule("WO-11")
+@pytest.mark.case("WP-01")
+async def test_a_viewer_takes_up_after_its_last_event_and_a_new_one_gets_the_running_turn_whole() -> None:
+    streams = Streams()
+    streams.begin("c", "t1", 1)
+    streams.end("c", "t1", "answered")
+    streams.begin("c", "t2", 1)
+    streams.publish("c", "delta", {"text": "x"})
+    async with aclosing(streams.follow("c")) as following:
+        seen = await anext(following)
+    assert [event.name for event in seen] == ["turn", "delta"]
+    streams.end("c", "t2", "answered")
+    assert await batches(streams, 1, streams.event_id(seen[0])) == [["delta", "done"]]
