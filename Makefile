@@ -14,9 +14,17 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-annotate --no-he
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	"$$name" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$name"; break; }; done)
 ARGS ?=
+# Two workers, each with a file at a time. ARGS=-n0 runs everything in one process, for a debugger or one test's output as it comes.
+WORKERS := -n 2 --dist loadfile
+
+# Servers and clients of others that tests talk to; those with wheels of their own stand in requirements-dev.in.
+PEERS := $(VENV)/peers
+MOCKPOST := mockpost==0.3.0
+TEST_API := telegram-test-api@4.2.1
+CACHED_BY_NPM := @wecom/crypto@1.0.1 @tencent-weixin/openclaw-weixin@2.4.9
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow web-test check bench lock audit venv chromium clean
+.PHONY: help run test test-slow web-test check bench lock audit venv chromium peers clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -24,14 +32,14 @@ help:
 run: $(RUNTIME) config.json ## start the gateway and print the page's address with a sign-in link
 	@$(BIN)/python -m gateway run $(ARGS)
 
-test: $(DEV) chromium ## run the tests that take seconds; says what it skips and why
-	$(BIN)/python -m pytest -ra -m "not slow" $(ARGS)
+test: $(DEV) chromium peers ## run the tests that take seconds; says what it skips and why
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(ARGS)
 
-test-slow: $(DEV) chromium ## run the tests that take minutes
-	$(BIN)/python -m pytest -ra -m slow $(ARGS)
+test-slow: $(DEV) chromium peers ## run the tests that take minutes
+	$(BIN)/python -m pytest $(WORKERS) -m slow $(ARGS)
 
 web-test: $(DEV) chromium ## run the tests that drive a real browser
-	$(BIN)/python -m pytest -ra -m browser $(ARGS)
+	$(BIN)/python -m pytest $(WORKERS) -m browser $(ARGS)
 
 check: $(DEV) ## lint, types, and the lock files against their sources
 	$(BIN)/ruff check .
@@ -79,6 +87,18 @@ $(BIN)/uv: | $(BIN)/python
 
 config.json: # has no prerequisites: an existing one is never touched
 	install -m 600 config.json.example config.json
+
+peers: $(PEERS)/mockpost.stamp $(PEERS)/test_api.stamp # tests fetch nothing themselves: what is missing here, they skip and say so
+
+$(PEERS)/mockpost.stamp: | $(DEV)
+	@mkdir -p $(@D); if $(BIN)/python -m venv $(@D)/mockpost && $(@D)/mockpost/bin/python -m pip --disable-pip-version-check \
+		--retries 0 --timeout 20 install --quiet $(MOCKPOST) 2>$(@D)/mockpost.log; then touch $@; \
+	else echo "$(MOCKPOST) cannot be installed, so its tests are skipped ($(@D)/mockpost.log)."; fi
+
+$(PEERS)/test_api.stamp: | $(DEV)
+	@mkdir -p $(@D); if npm install --no-save --no-audit --fetch-retries=0 --prefix $(@D)/test_api $(TEST_API) >$(@D)/npm.log 2>&1 && \
+		npm cache add $(CACHED_BY_NPM) >>$(@D)/npm.log 2>&1; then touch $@; \
+	else echo "$(TEST_API) or $(CACHED_BY_NPM) cannot be had from npm, so their tests are skipped ($(@D)/npm.log)."; fi
 
 chromium: # the browser tests look for it on the PATH
 	@if command -v chromium >/dev/null; then exit 0; fi; \

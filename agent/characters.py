@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Character:
-    """`id` is the configuration's key; `model` names a model account, empty for the default one."""
+    """`id` is the configuration's key; `model` names a model account, empty for the default one; `profile` a window profile, empty for the
+    channel's."""
 
     id: str
     name: str
@@ -18,7 +19,7 @@ class Character:
     prompt: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     model: str = ""
-    profile: str = "assistant"
+    profile: str = ""
 
 
 def addressed(text: str, members: Sequence[Character], last_spoke: str) -> Character:

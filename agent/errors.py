@@ -7,7 +7,9 @@
     │   ├── ContextOverflow(limit, sent) shorten and try again (RL-22); `limit` in tokens when the provider named it
     │   ├── NoRoom                      thinking used up the whole answer (MD-06)
     │   └── ModelMisconfigured          ask the operator: key, address, model name, quota
-    └── BudgetExceeded(what)          the turn spent its steps, tokens or wall time (RL-23)
+    ├── BudgetExceeded(what)          the turn spent its steps, tokens or wall time (RL-23)
+    ├── PinsTooLarge(needed, room)    pinned memories alone leave no room to talk; a person unpins some or takes a larger model (SM-28)
+    └── TranscriptionFailed           a voice note could not be written down; the turn goes on without its words
 """
 
 from __future__ import annotations
@@ -61,3 +63,18 @@ class BudgetExceeded(AgentError):
     def __init__(self, what: str) -> None:
         super().__init__(f"the turn spent its {what}")
         self.what = what
+
+
+class PinsTooLarge(AgentError):
+    """`needed`: tokens that the prompt takes with every pin and the shortest talk; `room`: that it has."""
+
+    code = "pins_room"
+
+    def __init__(self, *, needed: int, room: int) -> None:
+        super().__init__(f"the pinned memories do not fit: the prompt needs {needed} tokens and has {room}")
+        self.needed = needed
+        self.room = room
+
+
+class TranscriptionFailed(AgentError):
+    code = "transcription"

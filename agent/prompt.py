@@ -1,26 +1,31 @@
 """Prompt assembly in the one order of WD-6, under a token budget. Pure: the same turn gives the same bytes.
 
-Head (stable between turns): instructions, character, persona, standing notes. Then the earlier talk. Tail (made anew): recalled notes and the time,
-in a marked block before the newest message: nothing of it is ever stored as anybody's words (MD-16) and providers' prompt caches keep the rest.
+Head (stable between turns): instructions, character, persona, files, saved memories, summaries. Then the earlier talk.
+Tail (made anew): what was recalled and the time, in a marked block before the newest message: nothing of it is ever stored as anybody's words (MD-16)
+and providers' prompt caches keep the rest.
 Behind the newest message stands what the model and its tools said to each other since. People and model take turns: some models insist (CH-66).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from agent.errors import PinsTooLarge
 from agent.llm.port import ModelMessage, Role
 from agent.turn import Said, Section, Turn
 from memory import tokens
+from memory.extract import borders
 
 ANSWER_RESERVE = 0.25  # share of the model's window kept free for the answer
 ANSWER_RESERVE_MAX = 8_192  # tokens; a large window needs no larger reserve
 KEEP_OF_LONG = (0.6, 0.3)  # shares of the room that head and tail of an over-long text keep
 TRAFFIC_SHARE = 0.25  # of the room: so much tool traffic stays whatever the newest message takes
 RESULT_LEAST = 64  # tokens an over-long tool result keeps at least
+TALK_LEAST = 64  # tokens for the newest message, however little room there is
 CUT = "\n[… left out: too long …]\n"
 
 
@@ -33,6 +38,7 @@ class Prompt:
     left_out: int = 0
     talk_room: int = 0  # tokens that the whole talk may take, the newest message included (WD-38)
     shortened: bool = False  # the newest message alone was too long and kept its head and tail (WD-95)
+    rows_left_out: tuple[int, ...] = ()  # ids of saved memories that gave way, oldest first (SM-28)
 
     @property
     def tokens(self) -> int:
@@ -40,16 +46,18 @@ class Prompt:
 
 
 def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[ModelMessage] = (), tools: int = 0) -> Prompt:
-    """The prompt for `turn` within `room` tokens; the oldest turns give way first, then long tool results; the head and the newest message last.
+    """The prompt for `turn` within `room` tokens; the oldest turns give way first, then long tool results, then unpinned saved memories; the rest of
+    the head and the newest message last. PinsTooLarge when pinned ones leave no room to talk.
 
     `small`: a tiny model, which a long instruction would confuse. `traffic`: the calls and results of this turn so far. `tools`: tokens of the
     descriptions that are sent along.
     """
-    head = _head(turn, small=small)
-    tail = _tail(turn)
-    head_tokens, tail_tokens, traffic_tokens = _size(head), tokens.count(tail), sum(map(_traffic_tokens, traffic))
+    traffic_tokens = sum(map(_traffic_tokens, traffic))
+    least = _said_tokens(turn.newest) + min(traffic_tokens, int(room * TRAFFIC_SHARE))
+    around = _around(turn, room - tools, least, small=small)
+    head, tail, head_tokens, tail_tokens = around.head, around.tail, around.head_tokens, around.tail_tokens
     talk_room = room - head_tokens - tail_tokens - tools
-    newest, shortened = _fit(turn.newest, max(64, talk_room - min(traffic_tokens, int(room * TRAFFIC_SHARE))))
+    newest, shortened = _fit(turn.newest, max(TALK_LEAST, talk_room - min(traffic_tokens, int(room * TRAFFIC_SHARE))))
     newest_tokens = _said_tokens(newest)
     traffic = _fit_traffic(traffic, talk_room - newest_tokens)
     traffic_tokens = sum(map(_traffic_tokens, traffic))
@@ -65,21 +73,27 @@ def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[Mo
         ),
         sections=(
             Section(name="tools", tokens=tools + traffic_tokens),
-            Section(name="instructions", tokens=head_tokens),
+            Section(name="instructions", tokens=head_tokens - around.saved_head_tokens),
+            Section(name="saved", tokens=around.saved_head_tokens + around.saved_tail_tokens),
             Section(name="history", tokens=sum(map(_said_tokens, fitting))),
-            Section(name="time", tokens=tail_tokens),
+            Section(name="time", tokens=tail_tokens - around.saved_tail_tokens),
             Section(name="message", tokens=newest_tokens),
         ),
         left_out=len(turn.history) - len(fitting),
         talk_room=talk_room,
         shortened=shortened,
+        rows_left_out=around.gone,
     )
 
 
 def room_for_prompt(context_window: int, max_prompt: int) -> int:
     """Tokens a prompt may have: the setting, or what the model's window leaves after the answer (WD-38)."""
-    reserve = min(ANSWER_RESERVE_MAX, int(context_window * ANSWER_RESERVE))
-    return max(256, min(max_prompt, context_window - reserve))
+    return max(256, min(max_prompt, context_window - reserve_of(context_window)))
+
+
+def reserve_of(context_window: int) -> int:
+    """Tokens of a model's window that are kept free for the answer."""
+    return min(ANSWER_RESERVE_MAX, int(context_window * ANSWER_RESERVE))
 
 
 @cache
@@ -88,7 +102,51 @@ def words(name: str) -> str:
     return (files("agent") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def _head(turn: Turn, *, small: bool) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Around:
+    """What stands around the talk. `gone`: saved memories that gave way for it."""
+
+    head: str
+    tail: str
+    saved: tuple[str, str]
+    gone: tuple[int, ...] = ()
+
+    @property
+    def head_tokens(self) -> int:
+        return _size(self.head)
+
+    @property
+    def tail_tokens(self) -> int:
+        return tokens.count(self.tail)
+
+    @property
+    def saved_head_tokens(self) -> int:
+        return tokens.count(self.saved[0])
+
+    @property
+    def saved_tail_tokens(self) -> int:
+        return tokens.count(self.saved[1])
+
+
+def _around(turn: Turn, room: int, least: int, *, small: bool) -> _Around:
+    """Head and tail within `room` tokens beside `least` of talk, with as many saved memories as fit; the newest rows stay longest (SM-28)."""
+    giving = turn.saved.giving()
+
+    def without(gone: int, *, pins: bool = True) -> _Around:
+        saved = turn.saved.texts(frozenset(giving[:gone]), pins=pins)
+        return _Around(head=_head(turn, saved[0], small=small), tail=_tail(turn, saved[1]), saved=saved, gone=giving[:gone])
+
+    def over(around: _Around, talk: int) -> bool:
+        return around.head_tokens + around.tail_tokens + talk > room
+
+    number = bisect_left(range(len(giving)), True, key=lambda gone: not over(without(gone), least)) if giving else 0
+    around, shortest = without(number), min(TALK_LEAST, _said_tokens(turn.newest))
+    if turn.saved.has_pins and over(around, shortest) and not over(without(number, pins=False), shortest):
+        raise PinsTooLarge(needed=around.head_tokens + around.tail_tokens + shortest, room=room)
+    return around
+
+
+def _head(turn: Turn, saved: str, *, small: bool) -> str:
     character = turn.character
     parts = [words("small" if small else "system").replace("{name}", character.name)]
     if turn.system_text:
@@ -99,12 +157,12 @@ def _head(turn: Turn, *, small: bool) -> str:
         parts.append("\n".join(f"- {name}: {value}" for name, value in character.attributes.items()))
     if turn.persona:
         parts.append(f"In this chat the person is: {turn.persona}")
-    return "\n\n".join([*parts, *turn.head_notes])
+    return "\n\n".join([*parts, *turn.head_notes, *([saved] if saved else []), *turn.standing_notes])
 
 
-def _tail(turn: Turn) -> str:
+def _tail(turn: Turn, saved: str) -> str:
     clock = (f"Now: {turn.now:%A, %Y-%m-%d %H:%M} ({turn.zone})",) if turn.clock else ()
-    notes = "\n".join((*turn.tail_notes, *clock))
+    notes = "\n".join((*turn.recalled, *([saved] if saved else []), *turn.tail_notes, *clock))
     return f"[notes for this reply; not written by the person]\n{notes}\n[end of notes]\n\n" if notes else ""
 
 
@@ -180,10 +238,12 @@ def _cut(text: str, room: int) -> str:
     size, keep = tokens.count(text), len(text)
     if size <= room:
         return text
+    ends = borders(text)
     while True:
         keep = min(keep - 1, int(keep * room / size))  # scripts differ in price, so one look at the whole is not enough
         head, tail = (max(0, int(keep * share)) for share in KEEP_OF_LONG)
-        cut = f"{text[:head]}{CUT}{text[len(text) - tail :]}"
+        before, behind = bisect_right(ends, head) - 1, bisect_left(ends, len(text) - tail)
+        cut = f"{text[: ends[before]]}{CUT}{text[ends[behind] :]}"
         size = tokens.count(cut)
         if size <= room or keep <= 0:
             return cut

@@ -15,12 +15,14 @@ from contextlib import aclosing
 
 from agent.errors import BudgetExceeded, ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured, NoRoom
 from agent.llm import estimate
+from agent.llm.calibration import Calibration
 from agent.llm.port import ChatModel, Finish, Finished, ModelMessage, ModelRequest, Role, TextDelta, ToolSpec, Usage
-from agent.prompt import Prompt, assemble, room_for_prompt
+from agent.prompt import Prompt, assemble, reserve_of, room_for_prompt
 from agent.tools.port import Tool
 from agent.tools.toolbox import Toolbox, skipped
-from agent.turn import Budget, ModelCall, Record, Said, Sink, Steering, Turn
+from agent.turn import Budget, ModelCall, Record, Said, Sent, Sink, Steering, Turn, Weight
 from memory import tokens as counting
+from memory.recall.budget import effective_ceiling
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ WAIT_TOTAL_S = 30.0  # over all retries of one request; a longer wait is told to
 FIRST_WAIT_S = 1.0
 OVERFLOW_SHARES = (0.9, 0.5)  # of the limit that the provider named; without one below it, of 0.7 of what was sent (WD-95)
 UNNAMED_LIMIT = 0.7
+UNLIMITED = 2**40  # tokens
 NO_ROOM_OUTPUT = 8_192  # output tokens of the one more try when thinking used up all the room
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -45,15 +48,30 @@ class Runtime:
         budget: Budget,
         max_prompt: int,
         learned: dict[str, int] | None = None,
+        calibration: Calibration | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`max_prompt`: tokens a prompt may have at most, whatever the model's window. `learned`: windows by model name that providers named when
-        they refused, in our own count; written here and kept by the owner for the next turn (WD-96)."""
+        they refused, in our own count; written here and kept by the owner for the next turn (WD-96), as is `calibration` (WD-41)."""
         self._models = models
         self._budget = budget
         self._max_prompt = max_prompt
         self._sleep = sleep
         self._learned: dict[str, int] = {} if learned is None else learned
+        self._calibration = calibration or Calibration()
+
+    def weigh(self, turn: Turn, *, ceiling: int, tools: Sequence[Tool] = ()) -> Weight:
+        """What the first request of `turn` to the first model takes, before anything gives way. `ceiling`: the setting (RS-63)."""
+        model = self._models[0]
+        specs = Toolbox(tools, seconds=self._budget.tool_seconds).specs if model.supports_tools else ()
+        cost = estimate.tool_tokens(specs, counting.count)
+        prompt = assemble(turn, room=UNLIMITED, small=model.provider == "demo", tools=cost)
+        window, factor = self._window(model)
+        return Weight(
+            tokens=prompt.tokens,
+            talk=next(section.tokens for section in prompt.sections if section.name == "history"),
+            ceiling=effective_ceiling(int(ceiling / factor), window, reserve_of(window)),
+        )
 
     async def run(self, turn: Turn, *, sink: Sink, record: Record, steering: Steering, tools: Sequence[Tool] = ()) -> str:
         """The answer's text, possibly empty. Raises AgentError; `record` then holds what was said and tried so far."""
@@ -135,22 +153,31 @@ class Runtime:
                     self._learned[model.name] = limit
                 asking.take_back()
                 prompt = self._prompt(model, asking, specs, room=int(limit * share))
+                if not asking.traffic:  # what tools brought is no reason for the talk to leave
+                    asking.record.refused = prompt.left_out
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _prompt(self, model: ChatModel, asking: _Asking, specs: tuple[ToolSpec, ...], room: int | None = None) -> Prompt:
-        window = min(model.context_window, self._learned.get(model.name, model.context_window))
+        window, factor = self._window(model)
         prompt = assemble(
             asking.turn,
-            room=room_for_prompt(window, self._max_prompt) if room is None else room,
+            room=room_for_prompt(window, int(self._max_prompt / factor)) if room is None else room,
             small=model.provider == "demo",
             traffic=asking.traffic if model.supports_tools else (),
             tools=estimate.tool_tokens(specs, counting.count),
         )
         record = asking.record
         record.sections, record.left_out, record.shortened = prompt.sections, prompt.left_out, prompt.shortened
+        record.rows_left_out = prompt.rows_left_out
         if model is self._models[0]:
             record.talk_room = prompt.talk_room
         return prompt
+
+    def _window(self, model: ChatModel) -> tuple[int, float]:
+        """The window of a model in our own count, as far as it is known, and the factor of that count (WD-41, WD-96)."""
+        factor = self._calibration.factor(model.name)
+        window = int(model.context_window / factor)
+        return min(window, self._learned.get(model.name, window)), factor
 
     async def _patient(self, model: ChatModel, asking: _Asking, request: ModelRequest, sent: int) -> Finished:
         """Ask, and again while the fault may pass and the waits stay bounded. `sent`: estimated tokens of the request."""
@@ -172,6 +199,7 @@ class Runtime:
         started = time.monotonic()
         record = asking.record
         record.model, record.provider = model.name, model.provider
+        record.sent.append(Sent(model=model.name, provider=model.provider, request=request))
         outcome, usage = "stopped", Usage()
         try:
             async with aclosing(model.stream(request)) as events:
@@ -182,6 +210,8 @@ class Runtime:
                         asking.say(event.text)
                     elif isinstance(event, Finished):
                         outcome, usage = "ok", event.usage
+                        if not usage.estimated:
+                            self._calibration.learn(model.name, counted=sent, reported=usage.input_tokens)
                         return event
             raise ModelBroken("the answer ended without an end")
         except ModelError as error:

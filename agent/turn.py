@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from agent.characters import Character
-from agent.llm.port import Finish, Image, Usage
+from agent.llm.port import Finish, Image, ModelRequest, Usage
+from memory.saved.shown import NOTHING_SHOWN, Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +26,9 @@ class Said:
 class Turn:
     """One question with everything needed to answer it.
 
-    `history` is the live window, oldest first, whole turns, without the newest message. `head_notes` are standing texts for the end of the head
-    (summaries, memory; empty until they exist), `tail_notes` what is made anew for this reply. `now` is aware; `zone` an IANA name shown beside it.
+    `history` is the live window, oldest first, whole turns, without the newest message. `head_notes` are standing texts after the character (files),
+    `saved` the saved memories of head and tail, `standing_notes` the end of the head (summaries). `recalled` begins the tail (documents), and
+    `tail_notes` is what else is made anew for this reply. `now` is aware; `zone` an IANA name shown beside it.
     Without a clock (`clock=False`, challenge chats) two attempts send identical bytes (SM-88). `temperature` and `max_output_tokens` (of one
     request) are wishes of whoever asks; None leaves them to the model's account.
     """
@@ -39,6 +41,9 @@ class Turn:
     persona: str = ""
     system_text: str = ""
     head_notes: tuple[str, ...] = ()
+    saved: Shown = NOTHING_SHOWN
+    standing_notes: tuple[str, ...] = ()
+    recalled: tuple[str, ...] = ()
     tail_notes: tuple[str, ...] = ()
     clock: bool = True
     purpose: str = "reply"
@@ -84,10 +89,44 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A request as it went to a model, word for word (RS-78)."""
+
+    model: str
+    provider: str
+    request: ModelRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
+    """`foreign`: what it returned was written by others: a page of the web, a file (WD-67)."""
+
     name: str
     ok: bool
     milliseconds: int
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """A piece of memory that the model was given. `how`: head, lore, search or get; lines count from 1, 0 for a whole file; `date` of a daily
+    line."""
+
+    how: str
+    path: str
+    first: int = 0
+    last: int = 0
+    date: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """A turn's first prompt with nothing left out: estimated tokens, those of the earlier talk in it, and the effective ceiling (RS-63)."""
+
+    tokens: int
+    talk: int
+    ceiling: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +146,18 @@ class Record:
     provider: str = ""
     sections: tuple[Section, ...] = ()
     left_out: int = 0  # messages of the window that did not fit the model
+    refused: int = 0  # of them, those left out because the model refused the turn's first prompt (WD-94, RS-69)
     shortened: bool = False  # the newest message alone was too long for the model (WD-95)
+    rows_left_out: tuple[int, ...] = ()  # ids of saved memories that gave way (SM-28)
     talk_room: int | None = None  # tokens that the first model has for the talk, the newest message included (WD-38)
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    sent: list[Sent] = field(default_factory=list[Sent])
     tools: list[ToolUse] = field(default_factory=list[ToolUse])
+    used: list[Used] = field(default_factory=list[Used])
     steered: int = 0
     first_token_ms: int | None = None
     finish: Finish | None = None
+
+    @property
+    def read_foreign(self) -> bool:
+        return any(use.foreign for use in self.tools)

@@ -17,8 +17,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from channels.errors import AttachmentRefused, ConnectionLost, CredentialRefused, UnreadableEvent
-from channels.message import Account, Address, Attachment, ChatType, EventKind, InboundEvent, ReplyTo, clean, is_blank
+from channels.message import Account, Action, Address, Attachment, ChatType, EventKind, InboundEvent, ReplyTo, clean, is_blank
 from channels.port import (
+    Accepted,
     Capabilities,
     ChatMoved,
     Cursor,
@@ -44,6 +45,7 @@ CAPABILITIES = Capabilities(
     typing_refresh_s=4.0,
     threads=True,
     reactions=True,
+    buttons=True,
     media_max_bytes=10_000_000,
     resend_key_s=120.0,
     reconcile=True,
@@ -64,6 +66,7 @@ class Shown:
     files: tuple[str, ...] = ()
     at: datetime
     edits: int = 0
+    actions: tuple[tuple[Action, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class LoopbackPlatform:
     typed: dict[str, list[bool]] = field(default_factory=dict[str, list[bool]])
     typing_fails: bool = False
     reactions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    asides: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # what one alone was told: who pressed a button, and the words
     faults: deque[Mapping[str, Any]] = field(default_factory=deque[Mapping[str, Any]])
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     updates: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -121,6 +125,13 @@ class LoopbackPlatform:
     def deletes(self, update: Mapping[str, Any]) -> dict[str, Any]:
         return self.says(update["chat"], "", sender=update["sender"], kind="deleted", message=update["message"])
 
+    def presses(self, shown: Shown, label: str, *, sender: str = "u1", **more: Any) -> dict[str, Any]:
+        """A person presses the button that is called so; returns the raw update."""
+        data = next(action.data for row in shown.actions for action in row if action.label == label)
+        where = {"thread": shown.address.thread_id} if shown.address.thread_id else {}
+        said = {"kind": "action", "hint": "button", "message": shown.id, "target": data}
+        return self.says(shown.address.chat_id, "", sender=sender, **where, **said, **more)
+
     def repeats(self, update: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The same event once more, at a later place in the feed."""
         return self.deliver({**update, "event": update.get("event", update["n"]), **more, "n": next(self._ids)})
@@ -131,7 +142,8 @@ class LoopbackPlatform:
 
     def fail_next(self, *plan: Mapping[str, Any]) -> None:
         """What happens to the next sends and edits, one each: {"later": s}, {"unreachable": True}, {"unknown": "before" or "after"},
-        {"refuse": reason}, {"gone": True}, {"operator": reason}, {"moved": chat}, {"markup": "refused"}, {"hang": True}, {"raise": error}."""
+        {"refuse": reason}, {"gone": True}, {"operator": reason}, {"moved": chat}, {"markup": "refused"}, {"hang": True}, {"raise": error},
+        {"thread_gone": True}: the topic exists no longer, {"nameless": True}: taken, and no message is named."""
         self.faults.extend(plan)
 
     def next_fault(self) -> Mapping[str, Any]:
@@ -161,6 +173,7 @@ class LoopbackPlatform:
                 markup=part.markup,
                 files=tuple(attachment.name for attachment in part.attachments),
                 at=self.clock(),
+                actions=part.actions,
             )
             self.shown.append(known)
         return known
@@ -218,8 +231,19 @@ class LoopbackChannel:
             if updates:
                 newest = max(update["n"] for update in updates)
                 events = [convert(update, self.account, self._platform.me, self._platform.clock()) for update in updates]
-                await deliver(events, Cursor(name="updates", value=str(newest)))
+                accepted = await deliver(events, Cursor(name="updates", value=str(newest)))
                 self._position = self._platform.acknowledged = newest
+                for event, each in zip(events, accepted, strict=False):
+                    self._settle(event, each)
+
+    def _settle(self, event: InboundEvent, became: Accepted) -> None:
+        """What a press came to: a word for who pressed, and a row that is good for nothing any more goes."""
+        if became.aside:
+            self._platform.asides.append((event.sender_id, became.aside))
+        if became.spent:
+            for shown in self._platform.shown:
+                if shown.id == event.platform_message_id:
+                    shown.actions = tuple(row for row in shown.actions if all(action.data != event.target for action in row))
 
     async def send(self, part: OutboundPart) -> SendOutcome:
         part = replace(part, text=clean(part.text))
@@ -227,10 +251,15 @@ class LoopbackChannel:
         fault = await self._fault()
         if outcome := self._outcome_of(fault, part):
             return outcome
+        gone = bool(fault.get("thread_gone")) and bool(part.address.thread_id)
+        if gone:
+            part = replace(part, address=replace(part.address, thread_id=""))  # once more without the topic, as real adapters do
         if fault.get("markup") == "refused":
             part = replace(part, markup=Markup.PLAIN)  # the platform does not take the marks: the person gets the words (CH-39)
         message = self._platform.show(part, key_s=self.capabilities.resend_key_s)
-        return Unknown("the connection broke after sending") if fault.get("unknown") == "after" else Sent((message.id,))
+        if fault.get("unknown") == "after":
+            return Unknown("the connection broke after sending")
+        return Sent(() if "nameless" in fault else (message.id,), thread_gone=gone)
 
     async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
         part = replace(part, text=clean(part.text))
@@ -357,13 +386,16 @@ def _convert(update: Mapping[str, Any], account: Account, me: str, now: datetime
         reply_to=_reply(reply) if reply else None,
         text=mention.sub("", text).strip() if mentioned else text,
         attachments=tuple(
-            Attachment(kind=item["kind"], name=item["name"], mime=item.get("mime", ""), size=item.get("size", 0), fetch_ref=item["ref"])
+            Attachment(
+                kind=item["kind"], name=item["name"], mime=item.get("mime", ""), size=item.get("size", 0), fetch_ref=item["ref"],
+                transcript=item.get("transcript", ""), transcript_origin=item.get("transcript_origin", ""),
+            )
             for item in update.get("files", ())
         ),
         platform_ts=update.get("at"),
         received_at=now,
         target=str(update.get("target", "")),
-        hint=str(update["kind"]),
+        hint=str(update.get("hint", update["kind"])),
     )
 
 

@@ -96,14 +96,23 @@ class Entity:
     language: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A button below one of our messages: `label` for people, `data` the key that a press brings back, at most 64 bytes (CH-159)."""
+
+    label: str
+    data: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyTo:
-    """The message a person answered: `excerpt` at most 500 characters, `quote` the fragment they chose, if any."""
+    """The message a person answered: `excerpt` at most 500 characters, `quote` the fragment they chose, if any; `author_name` is shown only."""
 
     message_id: str
     author_is_us: bool = False
     excerpt: str = ""
     quote: str = ""
+    author_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +137,14 @@ class InboundEvent:
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
     platform_ts: datetime | None = None
+    edited_ts: datetime | None = None  # of a message that was edited before it came here: when its words became these
     received_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     hint: str = ""  # the platform's own type word; for an action, its name
     target: str = ""  # migrated: the new chat id; action: what it is about
     language: str = ""  # the client's language tag, when the platform tells
+    forwarded: bool = False  # the words are somebody else's, passed on
+    space_id: str = ""  # the server that a channel or thread belongs to, where the platform has such: people are let in by it
+    shared_id: str = ""  # the server too, when all its members read this chat; empty: who reads it is known of the chat alone (WD-12)
 
     @property
     def address(self) -> Address:

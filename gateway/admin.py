@@ -6,21 +6,26 @@ Each takes plain JSON arguments and returns plain JSON, so that both ways give t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
-from gateway import job_store
+from gateway import dream_runs, job_store, nightly
 from gateway.audit import CONSOLE
 from gateway.commands import explain
+from gateway.config import Config
 from gateway.login_links import LoginLinks
 from gateway.people import People
 from gateway.person import Person
 from gateway.tokens import ApiTokens
 from memory.database import Database
+from memory.scopes import scope_or_none
 
 Arguments = Mapping[str, Any]
+AdminCommand = Callable[[Arguments], Awaitable[dict[str, Any]]]
 STATES = ("waiting", "running", "done", "parked", "cancelled")
+MANUAL = {"daily-summary": nightly.summarise_now, "dream": dream_runs.dream_now}
 
 
 class AdminFault(Exception):
@@ -39,8 +44,10 @@ class Admin:
         page: Callable[[], str],
         wake_jobs: Callable[[], None] = lambda: None,
         release: Callable[[], Awaitable[int]] | None = None,
+        more: Mapping[str, AdminCommand] = MappingProxyType({}),
+        config: Callable[[], Config] = Config,
     ) -> None:
-        """`page`: the address of the web page. `release`: takes up parked deliveries; None while no gateway runs."""
+        """`page`: the address of the web page. `release`: takes up parked deliveries; None while no gateway runs. `more`: commands of other parts."""
         self._db = db
         self._clock = clock
         self._people = people
@@ -49,16 +56,19 @@ class Admin:
         self._page = page
         self._wake_jobs = wake_jobs
         self._release = release
+        self._more = more
+        self._config = config
 
     async def run(self, name: str, arguments: Arguments) -> dict[str, Any]:
         """Carry out one command. Raises AdminFault."""
-        commands: dict[str, Callable[[Arguments], Awaitable[dict[str, Any]]]] = {
+        commands: dict[str, AdminCommand] = {
             "login-link": self._login_link,
             "token create": self._token_create,
             "job list": self._job_list,
             "job run": self._job_run,
             "why": self._why,
             "release": self._release_parked,
+            **self._more,
         }
         if name not in commands:
             raise AdminFault(f"there is no command {name}")
@@ -86,12 +96,28 @@ class Admin:
 
     async def _job_run(self, arguments: Arguments) -> dict[str, Any]:
         job = str(arguments.get("job", ""))
+        if job in MANUAL:
+            return await self._run_by_hand(job, arguments)
         if not job.isdecimal():
-            raise AdminFault(f"{job!r} is no job number; `job list` shows them")
+            raise AdminFault(f"{job!r} is no job number and none of {', '.join(MANUAL)}; `job list` shows the numbers")
         if not await self._db.write(partial(job_store.run_now, job_id=int(job), now=self._clock())):
             raise AdminFault(f"job {job} is unknown, runs already or is done; `job list` shows its state")
         self._wake_jobs()
         return {"job": int(job), "running": self._release is not None}
+
+    async def _run_by_hand(self, kind: str, arguments: Arguments) -> dict[str, Any]:
+        """A daily summary or a dream of its own, beside the one of the night (WD-130)."""
+        scope, text = str(arguments.get("scope") or "root"), str(arguments.get("date") or "")
+        if scope_or_none(scope) is None:
+            raise AdminFault(f"there is no scope {scope}; one of root, people/<id>, spaces/<id>")
+        try:
+            day = date.fromisoformat(text) if text else None
+        except ValueError:
+            raise AdminFault(f"{text!r} is no date; write it as 2026-03-08") from None
+        make = partial(MANUAL[kind], scope=scope, config=self._config(), now=self._clock(), day=day)
+        job = await self._db.write(make)
+        self._wake_jobs()
+        return {"job": job, "running": self._release is not None}
 
     async def _why(self, arguments: Arguments) -> dict[str, Any]:
         address = str(arguments.get("address", ""))

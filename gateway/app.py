@@ -8,60 +8,60 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 import sqlalchemy as sa
 
 from agent.llm.port import ChatModel
 from agent.runtime import Sleep
 from agent.tools.port import Tool
-from channels.errors import ConnectionLost
-from channels.message import Account
-from channels.port import Channel
+from channels.message import Account, Address
 from channels.web.adapter import CAPABILITIES, WebChannel
-from gateway import housekeeping, senders, titles, turn_store
+from gateway import attempts, entries, housekeeping, notices, previews, senders, task_jobs, titles
 from gateway.access import Rules
-from gateway.admin import Admin
+from gateway.app_channels import Outside, channel_plans, find_login
+from gateway.app_memory import MemoryParts, Surroundings, build_memory
+from gateway.app_site import SiteNeeds, build_site
+from gateway.app_tasks import TaskParts, build_tasks
 from gateway.attachments import Attachments
+from gateway.background import Background
 from gateway.budgets import Budgets
 from gateway.channel_set import ChannelSet, Plan
-from gateway.chat_answers import ChatAnswers
 from gateway.commands import Commands
+from gateway.company import Company
 from gateway.config import Config, ModelAccount
-from gateway.config_env import SECRETS_FILE
-from gateway.credentials import VisitCache
 from gateway.dispatch import Dispatcher
+from gateway.embedder_making import make_embedder
 from gateway.gate import Gates
-from gateway.heads import Heads
 from gateway.house import House
-from gateway.http.account import AccountRoutes
-from gateway.http.auth import Door
-from gateway.http.base import new_app
-from gateway.http.chats import ChatRoutes
-from gateway.http.control import ControlRoutes
-from gateway.http.files import FileRoutes
-from gateway.http.guest import GuestRoutes
-from gateway.http.health import HealthRoutes
-from gateway.http.model_setup import ModelRoutes, Probe
-from gateway.http.openai_api import OpenAIRoutes
-from gateway.http.operator import OperatorRoutes
-from gateway.http.operator_people import PeopleRoutes
+from gateway.http.model_setup import Probe
 from gateway.jobs import JobRunner
+from gateway.judging import Judging
 from gateway.lanes import Lanes
 from gateway.language import guess, say
+from gateway.linking import Linking
+from gateway.log_tail import LogTail
 from gateway.login_links import LoginLinks
+from gateway.logins import Logins
 from gateway.managing import Managing
+from gateway.memory_notices import MemoryNotices
 from gateway.metrics import new_metrics
 from gateway.models import Models
 from gateway.observer import Observer
 from gateway.outbox import Outbox
+from gateway.outbox_rules import PartState
 from gateway.outbox_store import OpenPart
+from gateway.pairing import Pairing
 from gateway.passwords import Passwords
 from gateway.people import People
+from gateway.places import Places
+from gateway.prompt_desk import PromptDesk
+from gateway.prompt_shelf import PromptShelf
+from gateway.pulling import Pulling
 from gateway.rates import Rates
 from gateway.replies import Replies
 from gateway.reports import Reports
-from gateway.sessions import Sessions
+from gateway.saved_api import ApiMemories
+from gateway.shapes import judged_json
 from gateway.site import Site
 from gateway.stages import Stages
 from gateway.standing import Standing
@@ -69,17 +69,15 @@ from gateway.stateless import Stateless
 from gateway.store import open_database, utc_now
 from gateway.streams import Streams
 from gateway.tally import Tally
-from gateway.tokens import ApiTokens
+from gateway.transcribing import Transcriber, Transcribing
 from gateway.turn_store import TurnEnd, TurnStart
 from gateway.turns import Turns
+from gateway.version import VERSION
+from gateway.webhooks import WebhookListener
 from memory import tokens as counting
 from memory.database import Database
-from memory.head_files import HeadFiles
-from memory.workspace import Workspace
-from memory.workspace_threads import WorkspaceThreads
-
-VERSION = "0.1.0"
-BODY_MAX = 2_000_000  # bytes of a JSON body; a message of 100,000 characters fits in any script
+from memory.ports import Embedder
+from memory.scopes import ROOT
 
 
 def make_model(account: ModelAccount) -> ChatModel:
@@ -106,6 +104,16 @@ def make_model(account: ModelAccount) -> ChatModel:
     )
 
 
+def make_transcriber(config: Config) -> Transcriber | None:
+    """Who writes voice notes down; None when nobody does."""
+    wanted = config.transcription
+    if wanted.provider == "none":
+        return None
+    from agent.llm.transcription import EndpointTranscriber
+
+    return EndpointTranscriber(base_url=wanted.base_url, api_key=wanted.api_key.get_secret_value(), model=wanted.model)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
     """What tests replace: time, models, the database; channels and tools beside our own. `sleep` is the wait between two tries of a model."""
@@ -116,6 +124,7 @@ class Choices:
     more_channels: Sequence[Plan] = ()
     more_tools: Sequence[Tool] = ()
     sleep: Sleep = asyncio.sleep
+    make_embedder: Callable[[Config], Embedder | None] = make_embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +140,17 @@ class Parts:
     dispatcher: Dispatcher
     models: Models
     jobs: JobRunner
+    errands: JobRunner  # what people wait for: reminders, results of commands; never behind a dream
     budgets: Budgets
     people: People
     links: LoginLinks
     tally: Tally
     reports: Reports
     site: Site
+    memory: MemoryParts
+    tasks: TaskParts
+    outside: Outside
+    webhooks: WebhookListener
 
 
 def build(
@@ -150,6 +164,8 @@ def build(
     release: Callable[[], Awaitable[int]],
     probe: Probe,
     control_secret: str,
+    logs: LogTail,
+    restart: Callable[[], None],
 ) -> Parts:
     """Tie the parts together; nothing runs yet. What must be closed is on `stack`. `reload` and `release` are the runner's own (see `running.py`)."""
     clock = choices.clock
@@ -162,55 +178,123 @@ def build(
     stack.push_async_callback(models.close)
     channels = ChannelSet(group=group, clock=clock)
     tally = Tally(new_metrics(), channels, clock)
+
+    def sent(part: OpenPart, state: PartState) -> None:
+        tally.sent(part, state)
+        if part.kind == "reminder":
+            tasks.loop.wake()
+
+    def revoked(connection: sa.Connection, address: Address) -> bool:
+        rules = channels.rules(address.account)
+        return rules is not None and senders.lost_access(connection, address, rules)
+
+    pulling = Pulling(db=db, clock=clock, find_channel=channels.find, marked_text=_marked, on_outcome=sent, revoked=revoked)
     outbox = Outbox(
         db=db,
         clock=clock,
         gates=gates,
-        find_channel=channels.find,
+        find_channel=pulling.find,
         group=group,
         marked_text=_marked,
-        on_outcome=tally.sent,
+        rules=channels.rules,
+        on_outcome=sent,
+        on_given_up=tally.given_up,
         on_account_stopped=tally.halted,
-        revoked=lambda connection, address: (
-            (rules := channels.rules(address.account)) is not None and senders.lost_access(connection, address, rules)
-        ),
+        revoked=revoked,
     )
+    pulling.wake = outbox.wake
     replies = Replies(outbox, can=channels.capabilities, limits=lambda: standing.config.delivery)
     attachments = Attachments(standing.config.data_dir / "attachments", db)
-    workspace = Workspace(standing.config.agent_workspace, standing.config.data_dir, clock)
-    files = WorkspaceThreads(workspace)
-    stack.push_async_callback(files.close)
+    outside = Outside(db=db, clock=clock, read_file=attachments.read)
+    people = People(db, clock, stack.enter_context(Passwords()))
+
+    def wake_jobs() -> None:  # the runner is made last, for it holds the handlers of all
+        jobs.wake()
+        errands.wake()
+
+    managing = Managing(channels.find, clock, db=db, group=group)
+    prompts = PromptShelf(db=db, clock=clock, config=config)
+    people.watch(prompts.forget_person)
+    around = Surroundings(
+        db=db,
+        config=config,
+        clock=clock,
+        models=models,
+        replies=replies,
+        streams=streams,
+        attachments=attachments,
+        people=people,
+        can=channels.capabilities,
+        page=lambda: site.page,
+        wake_jobs=wake_jobs,
+        managers=managing.among,
+        prompts=prompts,
+    )
+    memory = build_memory(stack, around, choices.make_embedder(standing.config))
     spending = Budgets(db, clock=clock, config=config)
     naming = titles.Titles(
         db=db, models=models, streams=streams, config=config, clock=clock, is_running=lambda address: lanes.running(address) is not None
     )
-    sweeping = housekeeping.Housekeeping(db=db, attachments_folder=attachments.folder, clock=clock)
-    handlers = {titles.KIND: naming.run, housekeeping.KIND: sweeping.run}
-    jobs = JobRunner(db, handlers, grace_s=standing.config.delivery.drain_s)
+    sweeping = housekeeping.Housekeeping(
+        db=db, attachments_folder=attachments.folder, clock=clock, journal_days=lambda: config().saved.journal_days
+    )
+    tasks = build_tasks(around, heads=memory.heads, saved=memory.saved.turns, budgets=spending, wake_outbox=outbox.wake, sleep=choices.sleep)
+    judging = Judging(
+        db=db,
+        models=models,
+        background=Background(db=db, models=models, config=config, clock=clock),
+        config=config,
+        clock=clock,
+        told=lambda chat, attempt: streams.publish(chat.id, "chat", judged_json(chat.id, attempt)),
+    )
+    handlers = {titles.KIND: naming.run, housekeeping.KIND: sweeping.run, attempts.JUDGE: judging.run, **memory.handlers}
+    jobs = JobRunner(db, handlers, concurrency=standing.config.background.concurrency, grace_s=standing.config.delivery.drain_s)
+    errands = JobRunner(db, {task_jobs.KIND: tasks.runs.run, **memory.errands}, grace_s=standing.config.delivery.drain_s)
     stages = Stages(
         streams=streams,
         gates=gates,
         clock=clock,
-        store_preview=lambda turn_id, ids: db.write(partial(turn_store.store_preview, turn_id=turn_id, ids=ids)),
+        note_preview=lambda turn_id, preview: db.write(partial(previews.note, turn_id=turn_id, preview=preview)),
         older_parts=outbox.busy_at,
     )
 
     def follow_up(connection: sa.Connection, start: TurnStart, ending: TurnEnd) -> None:
-        titles.after_turn(connection, start, ending, with_model=_names_well(models, standing.config, start), now=clock())
+        now, chat = clock(), start.conversation
+        attempts.after_turn(connection, chat, answered=bool(ending.answer))
+        titles.after_turn(connection, start, ending, with_model=_names_well(models, standing.config, start), now=now)
+        entries.after_turn(connection, standing.config, chat.id, ending.scope)
+        if ending.scope == str(ROOT) and ending.state == "answered" and chat.kind in ("dm", "web"):
+            language = turns.language(start)
+            for number, text in enumerate(memory.adoption.notices(connection, language, now)):
+                once = f"{ending.turn_id}:{number}"
+                notices.tell_here(connection, chat.id, ending.scope, text, once=once, language=language, now=now)
 
+    equip = memory.equipping(tasks.tools)
     turns = Turns(
         db=db,
         clock=clock,
         config=config,
         models=models,
         attachments=attachments,
-        heads=Heads(files, HeadFiles(workspace)),
+        equip=equip,
+        onboarding=memory.onboarding,
         replies=replies,
         find_channel=channels.find,
         make_stage=stages,
-        observer=Observer(streams=streams, tally=tally, budgets=spending, models=models, standing=standing, wake_jobs=jobs.wake),
+        observer=Observer(
+            streams=streams,
+            tally=tally,
+            budgets=spending,
+            models=models,
+            standing=standing,
+            wake_jobs=wake_jobs,
+            talked=memory.recall.indexing.changed,
+            prompts=prompts,
+        ),
         follow_up=follow_up,
         budget_used=spending.used_up,
+        notices=MemoryNotices(db=db, clock=clock, replies=replies, streams=streams),
+        transcribing=Transcribing(db=db, attachments=attachments, make=lambda: make_transcriber(standing.config)),
         tools=choices.more_tools,
         sleep=choices.sleep,
     )
@@ -228,6 +312,7 @@ def build(
         reports=reports,
         jobs=jobs,
         read_again=reload,
+        logs_in=lambda account: find_login(standing.config, outside, account) is not None,
     )
     rates = Rates(clock, config)
     stateless = Stateless(
@@ -238,77 +323,67 @@ def build(
         budgets=spending,
         rates=rates,
         tally=tally,
+        memories=ApiMemories(db=db, clock=clock, turns=memory.saved.turns, limits=memory.saved.limits),
         concurrency=standing.config.delivery.concurrency,
+    )
+    linking = Linking(db=db, files=memory.files, people=people, clock=clock, wake_jobs=wake_jobs)
+    company = Company(
+        people=people,
+        linking=linking,
+        pairing=Pairing(db=db, clock=clock, people=people, linking=linking, replies=replies),
+        places=Places(db, clock, lambda address: channels.rules(address.account)),
     )
     dispatcher = Dispatcher(
         db=db,
         clock=clock,
         config=config,
         lanes=lanes,
-        commands=Commands(db=db, clock=clock, lanes=lanes, replies=replies, house=house, manages=Managing(channels.find, clock).manages),
+        commands=Commands(
+            db=db,
+            clock=clock,
+            lanes=lanes,
+            replies=replies,
+            house=house,
+            manages=managing.manages,
+            desks=memory.desks(db, tasks=tasks.tasks, company=company, logs=logs, restart=restart, wake_jobs=wake_jobs),
+        ),
         replies=replies,
         streams=streams,
         group=group,
         rates=rates,
         on_event=tally.heard,
+        greet=company.pairing.greet,
     )
 
     def ready(account: Account) -> None:
         gates.prove(account)
         outbox.wake_account(account)
 
-    channels.connect(dispatcher.add_door, ready)
-    people = People(db, clock, stack.enter_context(Passwords()))
-    cache = VisitCache(clock)
-    people.watch(cache.forget_person)
-    sessions, links, tokens = Sessions(db, clock, cache), LoginLinks(db, clock), ApiTokens(db, clock, cache)
-    admin = Admin(
-        db=db,
-        clock=clock,
-        people=people,
-        links=links,
-        tokens=tokens,
-        page=lambda: site.page,
-        wake_jobs=jobs.wake,
-        release=release,
+    channels.connect(dispatcher.add_door, ready, pulling.connect)
+    logins = Logins(
+        group=group, find=lambda account: find_login(standing.config, outside, account), company=company, channels=channels
     )
-    door = Door(lambda: standing.config.channels.web, people, sessions, tokens, cache)
-    chat_routes = ChatRoutes(
-        db=db,
-        clock=clock,
-        config=config,
-        channel=lambda: _page_of(channels),
-        streams=streams,
-        lanes=lanes,
-        attachments=attachments,
-        stop=partial(stop_chat, lanes, dispatcher),
-    )
-    openai_routes = OpenAIRoutes(
-        db=db,
-        clock=clock,
-        config=config,
-        channel=lambda: _page_of(channels),
-        attachments=attachments,
-        stateless=stateless,
-        answers=ChatAnswers(db, streams),
-    )
-    site = Site(
-        new_app(door, body_max=BODY_MAX),
-        lambda: standing.config.channels.web,
-        [
-            *AccountRoutes(people=people, sessions=sessions, links=links, tokens=tokens, page=house, clock=clock).routes(),
-            *chat_routes.routes(),
-            *openai_routes.routes(),
-            *GuestRoutes(config=config, stateless=stateless).routes(),
-            *FileRoutes(attachments=attachments, config=config, clock=clock).routes(),
-            *OperatorRoutes(db=db, clock=clock, view=house, reports=reports).routes(),
-            *PeopleRoutes(people=people, links=links, settings=lambda: standing.config.channels.web).routes(),
-            *ModelRoutes(probe=probe, secrets_file=Path(standing.config_path).parent / SECRETS_FILE, db=db, clock=clock).routes(),
-            *HealthRoutes(
-                readiness=house.readiness, metrics=tally.metrics, clock=clock, look=partial(house.measure, tally.metrics)
-            ).routes(),
-            *ControlRoutes(admin, control_secret).routes(),
-        ],
+    site, links = build_site(
+        SiteNeeds(
+            around=around,
+            standing=standing,
+            channels=channels,
+            lanes=lanes,
+            dispatcher=dispatcher,
+            stateless=stateless,
+            house=house,
+            reports=reports,
+            tally=tally,
+            company=company,
+            logins=logins,
+            memory=memory,
+            prompts=PromptDesk(
+                db=db, clock=clock, config=config, models=models, equipping=equip, shelf=prompts, tools=choices.more_tools
+            ),
+            release=release,
+            probe=probe,
+            control_secret=control_secret,
+        )
     )
     return Parts(
         db=db,
@@ -320,25 +395,30 @@ def build(
         dispatcher=dispatcher,
         models=models,
         jobs=jobs,
+        errands=errands,
         budgets=spending,
         people=people,
         links=links,
         tally=tally,
         reports=reports,
         site=site,
+        memory=memory,
+        tasks=tasks,
+        outside=outside,
+        webhooks=WebhookListener(channels.webhooks, lambda: standing.config.webhooks),
     )
 
 
-def plans(config: Config, site: Site, choices: Choices) -> list[Plan]:
+def plans(config: Config, parts: Parts, choices: Choices) -> list[Plan]:
     """The accounts that `config` wants to run."""
     page = Plan(
         account=Account(channel="web"),
         settings=config.channels.web.enabled,
         capabilities=CAPABILITIES,
-        build=lambda: WebChannel(site.answers, clock=choices.clock),
+        build=lambda: WebChannel(parts.site.answers, clock=choices.clock),
         rules=Rules,
     )
-    return [*([page] if config.channels.web.enabled else []), *choices.more_channels]
+    return [*([page] if config.channels.web.enabled else []), *channel_plans(config, parts.outside), *choices.more_channels]
 
 
 def _marked(part: OpenPart) -> str:
@@ -349,21 +429,3 @@ def _names_well(models: Models, config: Config, start: TurnStart) -> bool:
     """The tiny demo model names nothing well, and asking it would keep people waiting."""
     character = config.characters.get(start.conversation.character, config.characters["default"])
     return models.helper_account(character.model).provider != "demo"
-
-
-def _page_of(channels: ChannelSet) -> WebChannel:
-    channel: Channel | None = channels.find(Account(channel="web"))
-    if not isinstance(channel, WebChannel):
-        raise ConnectionLost("the page has no channel: it is starting, stopping or switched off")
-    return channel
-
-
-async def stop_chat(lanes: Lanes, dispatcher: Dispatcher, address: str, *, drop_waiting: bool) -> bool:
-    """End what runs in a chat, and what waits too when asked; whether there was anything."""
-    running = lanes.running(address)
-    dropped = lanes.drop_waiting(address) if drop_waiting else []
-    if dropped:
-        await dispatcher.end_rows(dropped, "stopped")
-    if running is not None:
-        running.interrupt()
-    return running is not None or bool(dropped)

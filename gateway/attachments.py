@@ -15,13 +15,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from agent.llm.port import Image
-from channels.message import Attachment, clean, safe_name
+from channels.message import Attachment, clean, from_json, safe_name
 from gateway.language import say
+from gateway.picture_size import SIDE_MAX, picture_size
 from memory.database import Database
+from memory.extract import shortened
 from memory.ids import opaque
 from memory.schema import attachments
 
 TEXT_MAX = 30_000  # bytes of a text file that join the prompt
+WORDS_MAX = 8_000  # characters of one that are kept with its message, to be recalled and summarised
 IMAGES_MAX = 4  # pictures of one message that go to a model
 IMAGE_MAX = 8_000_000  # bytes of one
 
@@ -35,6 +38,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"OggS", "audio/ogg"),
     (b"ID3", "audio/mpeg"),
 )
+UNKNOWN = "application/octet-stream"  # bytes that say nothing about themselves
 SEEN = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -63,8 +67,8 @@ def sniff(data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return "application/octet-stream"
-    return "text/plain" if "\x00" not in text else "application/octet-stream"
+        return UNKNOWN
+    return "text/plain" if "\x00" not in text else UNKNOWN
 
 
 def kind_of(mime: str) -> str:
@@ -108,6 +112,23 @@ class Attachments:
             raise ValueError(f"attachment {stored.id} lies outside its folder")
         return path
 
+    async def read(self, attachment: Attachment) -> bytes:
+        """The bytes of a stored file. OSError when they are gone, or the path leads outside the folder."""
+        path = (self.folder / attachment.stored_path).resolve()
+        if not attachment.stored_path or not path.is_relative_to(self.folder.resolve()):
+            raise FileNotFoundError(attachment.name)
+        return await asyncio.to_thread(path.read_bytes)
+
+    async def words(self, item: Mapping[str, Any]) -> str:
+        """What a readable text file of a message says, as far as it is kept with the message; empty for any other file (RS-23)."""
+        if str(item.get("mime")) != "text/plain" or not item.get("stored_path") or int(item.get("size") or 0) > TEXT_MAX:
+            return ""
+        try:
+            data = await self.read(from_json(Attachment, dict(item)))
+        except OSError:
+            return ""
+        return shortened(clean(data.decode("utf-8", errors="replace")).strip(), WORDS_MAX)
+
     async def for_prompt(self, items: Iterable[Mapping[str, Any]], *, sees_images: bool, language: str) -> tuple[str, tuple[Image, ...]]:
         """What a model gets of a message's files: text files as marked text, pictures when it sees them, else a stand-in for each."""
         words: list[str] = []
@@ -116,7 +137,9 @@ class Attachments:
             path = self.folder / str(item.get("stored_path", ""))
             name, mime, size = str(item["name"]), str(item["mime"]), int(item["size"])
             readable = bool(item.get("stored_path")) and await asyncio.to_thread(path.is_file)
-            if not readable:
+            if item.get("transcript"):
+                words.append(say(language, "voice_note", text=item["transcript"]))
+            elif not readable:
                 words.append(say(language, "stand_in_failed", kind=item["kind"], name=name))
             elif mime == "text/plain" and size <= TEXT_MAX:
                 text = clean((await asyncio.to_thread(path.read_bytes)).decode("utf-8", errors="replace"))
@@ -124,6 +147,10 @@ class Attachments:
                 words.append(f"{say(language, 'file_begins', name=mark)}\n{text}\n{say(language, 'file_ends', name=mark)}")
             elif sees_images and mime in SEEN and size <= IMAGE_MAX and len(images) < IMAGES_MAX:
                 data = await asyncio.to_thread(path.read_bytes)
+                width, height = picture_size(data) or (0, 0)
+                if max(width, height) > SIDE_MAX:
+                    words.append(say(language, "stand_in_vast", kind=item["kind"], name=name, width=width, height=height))
+                    continue
                 images.append(Image(mime=mime, data=base64.b64encode(data).decode("ascii")))
             else:
                 words.append(say(language, "stand_in_attachment", kind=item["kind"], name=name))

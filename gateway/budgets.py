@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
 from agent.turn import ModelCall
 from gateway.config import Config
 from gateway.turn_store import TurnStart
+from gateway.zones import otherwise
 from memory.database import Database
 from memory.schema import model_calls
 
 ALL = "*"
-ANSWERS = ("reply", "api", "guest")  # purposes; background work has a budget of its own, so that it never silences anybody
+ANSWERS = ("reply", "api", "guest", "task")  # purposes; background work has a budget of its own, so that it never silences anybody
 
 
 class Budgets:
@@ -92,8 +92,7 @@ class Budgets:
             self._day, self._tokens, self._cost = today, Counter(), 0.0
 
     def _local(self, now: datetime) -> datetime:
-        zone = self._config().timezone
-        return now.astimezone(ZoneInfo(zone)) if zone else now.astimezone()
+        return now.astimezone(otherwise(self._config().timezone))
 
 
 def _ids(start: TurnStart) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from channels.message import Account, Address
 from memory import conversations as store
+from memory import whole_conversations
 from memory.conversations import Conversation, Message
 from memory.ids import ConversationId, new_conversation
 from memory.schema import conversations, inbox, messages, turns
@@ -51,12 +53,21 @@ def key_of(chat_id: str) -> str:
 
 
 def create(
-    connection: sa.Connection, person_id: str, *, now: datetime, title: str, character: str, kind: str, turns_left: int | None = None
+    connection: sa.Connection,
+    person_id: str,
+    *,
+    now: datetime,
+    title: str,
+    character: str,
+    kind: str,
+    characters: Sequence[str] = (),
+    challenge: str = "",
+    turns_left: int | None = None,
 ) -> str:
     chat_id = new_conversation()
     return store.create_conversation(
         connection, now=now, conversation_id=chat_id, key=key_of(chat_id), channel=WEB.channel, account=WEB.name, kind=kind,
-        person_id=person_id, character=character, title=title[:TITLE_MAX], turns_left=turns_left,
+        person_id=person_id, character=character, characters=characters, challenge=challenge, title=title[:TITLE_MAX], turns_left=turns_left,
     )  # fmt: skip
 
 
@@ -68,7 +79,7 @@ def find(connection: sa.Connection, chat_id: str, person_id: str) -> Conversatio
 
 def listed(connection: sa.Connection, person_id: str, query: str) -> list[tuple[Conversation, str]]:
     """A person's chats, newest first, each with a snippet when `query` was found in its words."""
-    chats = [Conversation(**row) for row in connection.execute(_LIST, {"person": person_id}).mappings()]
+    chats = [store.conversation_of(row) for row in connection.execute(_LIST, {"person": person_id}).mappings()]
     if not query.strip():
         return [(chat, "") for chat in chats]
     wanted = query.strip().lower()
@@ -115,7 +126,7 @@ def fork(connection: sa.Connection, chat: Conversation, message_id: str, *, now:
         return None
     new_id = new_conversation()
     up_to = mark.seq if mark else chat.last_seq
-    store.fork(connection, chat, key=key_of(new_id), new_id=new_id, up_to_seq=up_to, title=chat.title, now=now)
+    whole_conversations.fork(connection, chat, key=key_of(new_id), new_id=new_id, up_to_seq=up_to, title=chat.title, now=now)
     return new_id
 
 

@@ -12,30 +12,29 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from gateway.config_channels import Discord, Telegram, WeChatIlink, WeChatOfficial, WeCom
+from gateway.config_memory import Background, Chroma, Dream, Memory, Scheduler, Search, Summary
+from gateway.config_recall import Chunk, Companion, Context, Days, Entries, Inspector, Profile, Recall, Receipts
+from gateway.config_saved import Saved
 from gateway.config_types import (
     RESTART,
-    AesKey,
     Folder,
     HeaderName,
     HeadRows,
     Host,
     Id,
-    NumericIds,
-    OpaqueIds,
     Prefix,
     SameAs,
     Secret,
     Section,
-    SocketUrl,
     Url,
-    WebPath,
-    WeChatIds,
     Zone,
     hide_login,
     logins,
 )
 
 DEFAULT_CHARACTER = "default"
+DEFAULT_NAME = "Yume"
 MAIN_ACCOUNT = "model"
 UNKNOWN_CONTEXT_WINDOW = 8192
 
@@ -68,9 +67,13 @@ class ModelAccount(Section):
     stall_s: float = Field(default=60, gt=0, description="Seconds that a begun answer may stand still.")
     sees_images: bool = Field(default=False, description="Whether pictures are sent to the model.")
     supports_tools: bool = Field(default=True, description="Whether tools are offered to the model.")
-    embedding_model: str = Field(default="", description="Embedding model of this account; empty: it has none of its own.")
-    embedding_url: Url = Field(default="", description="Address for embeddings; empty is `base_url`.")
-    embedding_from: str = Field(default="", description='Account whose embeddings are used: an id of `models`, or "model" for the default one.')
+    embedding_model: Annotated[str, RESTART] = Field(
+        default="", description="Embedding model of this account; empty: it has none of its own. The default account's goes before `embedding`."
+    )
+    embedding_url: Annotated[Url, RESTART] = Field(default="", description="Address for embeddings, in OpenAI's form; empty is `base_url`.")
+    embedding_from: Annotated[str, RESTART] = Field(
+        default="", description='Account whose embeddings are used: an id of `models`, or "model" for the default one.'
+    )
     price: Price = Price()
 
     @property
@@ -80,10 +83,24 @@ class ModelAccount(Section):
 
 
 class Embedding(Section):
-    provider: Literal["builtin", "openai", "none"] = Field(default="builtin", description="Who makes vectors of texts; none: search by words alone.")
-    base_url: Url = Field(default="", description="Address of the endpoint for the provider openai.")
+    provider: Annotated[Literal["builtin", "openai", "none"], RESTART] = Field(
+        default="builtin", description="Who makes vectors of texts when the default account does not; none: search by words alone."
+    )
+    base_url: Annotated[Url, RESTART] = Field(
+        default="",
+        description="Address of the endpoint for the provider openai; Google's is https://generativelanguage.googleapis.com/v1beta/openai.",
+    )
+    api_key: Annotated[Secret, RESTART] = Field(default=SecretStr(""), description="Key for that endpoint.")
+    model: Annotated[str, RESTART] = Field(
+        default="", description='Embedding model at that endpoint; built in: "e5" is slower and better in Japanese, empty is the fast one.'
+    )
+
+
+class Transcription(Section):
+    provider: Literal["none", "openai"] = Field(default="none", description="Who writes voice notes down; none: they are named, not heard.")
+    base_url: Url = Field(default="", description="Address of the endpoint for the provider openai, which is asked at /audio/transcriptions.")
     api_key: Secret = Field(default=SecretStr(""), description="Key for that endpoint.")
-    model: str = Field(default="", description="Embedding model at that endpoint.")
+    model: str = Field(default="", description="Speech model at that endpoint.")
 
 
 class Character(Section):
@@ -92,12 +109,10 @@ class Character(Section):
     prompt: str = Field(default="", description="Who it is and how it speaks; stands at the head of every prompt.")
     attributes: Mapping[str, str] = Field(default={}, description="Facts about it, each a name and a text, placed after the prompt.")
     model: str = Field(default="", description="Model account that answers: an id of `models`; empty is `model`.")
-    profile: Literal["assistant"] = Field(default="assistant", description="Window profile: how much of the talk is sent.")
-
-
-class Context(Section):
-    trim_floor_tokens: int = Field(
-        default=0, ge=0, description="Up to so many tokens the turn limit leaves a chat alone, five times the limit apart; 0 lets it act always."
+    profile: str = Field(
+        default="",
+        description="Window profile of its chats, how much of the talk is sent: assistant, companion, calendar or an id of `profiles`; "
+        "empty is the channel's.",
     )
 
 
@@ -206,76 +221,6 @@ class Web(Section):
     attachment_bytes: int = Field(default=20_000_000, ge=1, le=1_000_000_000, description="Largest file in bytes.")
 
 
-_ENABLED = "Whether this channel runs."
-_ALLOW = 'Ids of the people who may write; empty admits nobody but offers pairing, "*" admits everybody.'
-_ACCOUNTS = "More accounts of this platform, each under an id of its own."
-
-
-class TelegramAccount(Section):
-    enabled: bool = Field(default=False, description=_ENABLED)
-    token: Secret = Field(default=SecretStr(""), description="The bot's token.")
-    base_url: Url = Field(default="https://api.telegram.org", description="Address of the Bot API, for a server of your own.")
-    mode: Literal["polling", "webhook"] = Field(default="polling", description="How messages come in.")
-    allow: NumericIds = Field(default=(), description=_ALLOW)
-    groups: NumericIds = Field(default=(), description="Ids of the groups in which it answers.")
-
-
-class Telegram(TelegramAccount):
-    accounts: Annotated[Mapping[Id, TelegramAccount], SameAs("channels.telegram")] = Field(default={}, description=_ACCOUNTS)
-
-
-class DiscordAccount(Section):
-    enabled: bool = Field(default=False, description=_ENABLED)
-    token: Secret = Field(default=SecretStr(""), description="The bot's token.")
-    api_base: Url = Field(default="https://discord.com/api/v10", description="Address of the API, for a compatible server.")
-    gateway_url: SocketUrl = Field(default="", description="Address of the event stream; empty is what the API names.")
-    allow: NumericIds = Field(default=(), description=_ALLOW)
-    guilds: NumericIds = Field(default=(), description="Ids of the servers in which it answers.")
-
-
-class Discord(DiscordAccount):
-    accounts: Annotated[Mapping[Id, DiscordAccount], SameAs("channels.discord")] = Field(default={}, description=_ACCOUNTS)
-
-
-class WeChatIlinkAccount(Section):
-    enabled: bool = Field(default=False, description=_ENABLED)
-    base_url: Url = Field(default="https://ilinkai.weixin.qq.com", description="Address of the vendor's bot interface.")
-    cdn_url: Url = Field(default="https://novac2c.cdn.weixin.qq.com/c2c", description="Address for pictures and files.")
-    allow: WeChatIds = Field(default=(), description=_ALLOW)
-
-
-class WeChatIlink(WeChatIlinkAccount):
-    accounts: Annotated[Mapping[Id, WeChatIlinkAccount], SameAs("channels.wechat_ilink")] = Field(default={}, description=_ACCOUNTS)
-
-
-class WeChatOfficialAccount(Section):
-    enabled: bool = Field(default=False, description=_ENABLED)
-    app_id: str = Field(default="", description="The account's app id.")
-    app_secret: Secret = Field(default=SecretStr(""), description="The account's app secret.")
-    token: Secret = Field(default=SecretStr(""), description="The token entered in the vendor's console.")
-    aes_key: AesKey = Field(default=SecretStr(""), description="The message key entered in the vendor's console.")
-    mode: Literal["plain", "compatible", "aes"] = Field(default="aes", description="How messages are encrypted, as set in the console.")
-    path: WebPath = Field(default="/wechat", description="Path of the webhook; one for each account.")
-    api_base: Url = Field(default="https://api.weixin.qq.com", description="Address of the vendor's API.")
-    allow: OpaqueIds = Field(default=(), description=_ALLOW)
-
-
-class WeChatOfficial(WeChatOfficialAccount):
-    accounts: Annotated[Mapping[Id, WeChatOfficialAccount], SameAs("channels.wechat_official")] = Field(default={}, description=_ACCOUNTS)
-
-
-class WeComAccount(Section):
-    enabled: bool = Field(default=False, description=_ENABLED)
-    bot_id: str = Field(default="", description="The bot's id.")
-    secret: Secret = Field(default=SecretStr(""), description="The bot's secret.")
-    url: SocketUrl = Field(default="wss://openws.work.weixin.qq.com", description="Address of the long connection.")
-    allow: OpaqueIds = Field(default=(), description=_ALLOW)
-
-
-class WeCom(WeComAccount):
-    accounts: Annotated[Mapping[Id, WeComAccount], SameAs("channels.wecom")] = Field(default={}, description=_ACCOUNTS)
-
-
 class Channels(Section):
     web: Web = Web()
     telegram: Telegram = Telegram()
@@ -292,7 +237,7 @@ class Webhooks(Section):
 
 def _with_default(characters: Mapping[str, Character]) -> Mapping[str, Character]:
     given = characters.get(DEFAULT_CHARACTER, Character())
-    named = given if given.name else given.model_copy(update={"name": "Yume"})
+    named = given if given.name else given.model_copy(update={"name": DEFAULT_NAME})
     return {DEFAULT_CHARACTER: named} | {name: character for name, character in characters.items() if name != DEFAULT_CHARACTER}
 
 
@@ -308,6 +253,29 @@ class Config(Section):
     agent_max_context_tokens: int = Field(default=50000, ge=1000, description="Tokens that one prompt may take in all.")
     agent_max_context_turns: int = Field(default=20, ge=1, le=1000, description="Turns of a chat that are sent word for word.")
     context: Context = Context()
+    knowledge: bool = Field(default=True, description="Whether pages under knowledge/ are used and may be written by the model.")
+    onboarding: bool = Field(default=True, description="Whether the owner is asked a few questions at first.")
+    memory: Memory = Memory()
+    summary: Summary = Summary()
+    deep_dream_enabled: bool = Field(default=True, description="Whether memory dreams by itself at night; by hand it always may.")
+    dream: Dream = Dream()
+    background: Background = Background()
+    scheduler: Scheduler = Scheduler()
+    search: Search = Search()
+    saved: Saved = Saved()
+    recall: Recall = Recall()
+    chunk: Chunk = Chunk()
+    companion: Companion = Companion()
+    profiles: Mapping[Id, Profile] = Field(default={}, description="Window profiles of your own, each under an id.")
+    channel_profiles: Mapping[str, str] = Field(
+        default={},
+        description="Window profile of the chats of a channel, under its name such as telegram or telegram:ACCOUNT; without one, assistant.",
+    )
+    days: Days = Days()
+    entries: Entries = Entries()
+    receipts: Receipts = Receipts()
+    inspector: Inspector = Inspector()
+    chroma: Chroma = Chroma()
     timezone: Zone = Field(default="", description="Zone in which days begin and times are shown; empty is the system's.")
     data_dir: Annotated[Folder, RESTART] = Field(
         default=Path(), description="Folder of the database, backups and uploads; empty is `.yumegate` in the workspace."
@@ -319,6 +287,7 @@ class Config(Section):
     helper_model: str = Field(default="", description="Account for small work such as titles: an id of `models`; empty is the chat's.")
     fallback_model: str = Field(default="", description="Account that answers when the chat's own fails: an id of `models`; empty is none.")
     embedding: Embedding = Embedding()
+    transcription: Transcription = Transcription()
     characters: Characters = Field(default=_with_default({}), description="Who answers, each under an id of its own; `default` always exists.")
     turn: Turn = Turn()
     budgets: Budgets = Budgets()

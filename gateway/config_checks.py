@@ -16,7 +16,9 @@ from pydantic import SecretStr
 
 from gateway.config import MAIN_ACCOUNT, POLICY_DEFAULTS, Channels, Config, ModelAccount
 from gateway.config_types import Section, is_loopback
+from gateway.embedding_source import half_an_address, source_faults
 from gateway.jsonfile import KeyPath
+from memory.profiles import BUILT_IN
 
 Severity = Literal["error", "warning"]
 
@@ -54,12 +56,15 @@ def _model_keys(config: Config) -> Iterator[Finding]:
         if account.provider == "openai":
             yield from _missing(path, account, ("base_url", "name"), 'for the provider "openai"')
         for key in ("base_url", "api_key", "name"):
-            if account.provider == "demo" and _set(account, key):
+            embeds = bool(account.embedding_model) and key != "name"
+            if account.provider == "demo" and _set(account, key) and not embeds:
                 yield Finding(
                     path=(*path, key), message='has no effect with the provider "demo"', hint='set "provider" to "openai"', severity="warning"
                 )
     if config.embedding.provider == "openai":
         yield from _missing(("embedding",), config.embedding, ("base_url", "model"), 'for the provider "openai"')
+    if config.transcription.provider == "openai":
+        yield from _missing(("transcription",), config.transcription, ("base_url", "model"), 'for the provider "openai"')
 
 
 def _set(section: Section, key: str) -> bool:
@@ -76,6 +81,7 @@ def _missing(path: KeyPath, section: Section, keys: tuple[str, ...], why: str) -
 def _references(config: Config) -> Iterator[Finding]:
     known = [*config.models, MAIN_ACCOUNT]
     named: list[tuple[KeyPath, str]] = [(("helper_model",), config.helper_model), (("fallback_model",), config.fallback_model)]
+    named += [(("summary", "model"), config.summary.model), (("dream", "model"), config.dream.model), (("entries", "model"), config.entries.model)]
     named += [(("characters", name, "model"), character.model) for name, character in config.characters.items()]
     named += [((*path, "embedding_from"), account.embedding_from) for path, account in _model_accounts(config)]
     for path, name in named:
@@ -92,7 +98,34 @@ def _references(config: Config) -> Iterator[Finding]:
             yield Finding(path=(*path, "embedding_from"), message=f"borrows in a circle: {' → '.join([*seen, current])}", hint="end it at an account")
 
 
+def _embeddings(config: Config) -> Iterator[Finding]:
+    """Accounts that were to give embeddings and have none (RS-26)."""
+    for fault in source_faults(config):
+        yield Finding(path=fault.path, message=fault.message, hint=fault.hint)
+    for path, meant in half_an_address(config):
+        yield Finding(path=path, message="is not Google's address for OpenAI's form", hint=f"write {meant}", severity="warning", fails_check=True)
+
+
+def _profiles(config: Config) -> Iterator[Finding]:
+    """Who names a window profile that is not there, for it may have been left out, has the default one (RS-2)."""
+    for name in config.profiles:
+        if name in BUILT_IN:
+            yield Finding(
+                path=("profiles", name), message=f'"{name}" is a built-in profile: this one is left out', hint="rename it", severity="warning",
+                fails_check=True, at_key=True,
+            )  # fmt: skip
+    known = [*BUILT_IN, *config.profiles]
+    named: list[tuple[KeyPath, str]] = [(("characters", name, "profile"), character.profile) for name, character in config.characters.items()]
+    named += [(("channel_profiles", name), profile) for name, profile in config.channel_profiles.items()]
+    for path, name in named:
+        if name and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+            yield Finding(path=path, message=f'there is no window profile "{name}"', hint=hint, severity="warning", fails_check=True)
+
+
 _NEEDED = {"telegram": ("token",), "discord": ("token",), "wechat_official": ("app_id", "token"), "wecom": ("bot_id", "secret")}
+_CALLED = {"wecom": ("token", "aes_key")}  # what is needed instead where the platform calls us
 
 
 def _credentials(config: Config) -> Iterator[Finding]:
@@ -101,7 +134,11 @@ def _credentials(config: Config) -> Iterator[Finding]:
         for path, account in accounts_of(config.channels, channel):
             if not account.enabled:
                 continue
+            if getattr(account, "mode", "") == "webhook":
+                keys = _CALLED.get(channel, keys)
             yield from _missing(path, account, keys, "by an enabled channel")
+            if channel == "wechat_official" and account.customer_service:
+                yield from _missing(path, account, ("app_secret",), "by customer_service")
             if channel == "wechat_official" and account.mode != "plain":
                 yield from _missing(path, account, ("aes_key",), f'in the mode "{account.mode}"')
             credential = getattr(account, keys[0])
@@ -112,11 +149,15 @@ def _credentials(config: Config) -> Iterator[Finding]:
 
 
 def _webhook_paths(config: Config) -> Iterator[Finding]:
-    taken: set[str] = set()
-    for path, account in accounts_of(config.channels, "wechat_official"):
-        if account.enabled and account.path in taken:
-            yield Finding(path=(*path, "path"), message=f"two accounts have the path {account.path}", hint="give each its own (WX-10)")
-        taken |= {account.path} if account.enabled else set()
+    taken: dict[str, KeyPath] = {}
+    for channel in ("wechat_official", "wecom"):
+        for path, account in accounts_of(config.channels, channel):
+            if not account.enabled or (channel == "wecom" and account.mode != "webhook"):
+                continue
+            if (first := taken.get(account.path)) is not None:
+                message = f"{'.'.join(map(str, first))} has the path {account.path} too"
+                yield Finding(path=(*path, "path"), message=message, hint="give each its own (WX-10)")
+            taken.setdefault(account.path, path)
 
 
 def _open_lists(config: Config) -> Iterator[Finding]:
@@ -126,6 +167,12 @@ def _open_lists(config: Config) -> Iterator[Finding]:
                 entries: tuple[str, ...] = getattr(account, key, ())
                 if "*" in entries:
                     yield Finding(path=(*path, key), message='"*" admits everybody', hint="list ids instead (CH-110)", severity="warning")
+
+
+def _telegram_webhook(config: Config) -> Iterator[Finding]:
+    for path, account in accounts_of(config.channels, "telegram"):
+        if account.enabled and account.mode == "webhook":
+            yield from _missing(path, account, ("webhook_url",), 'for the mode "webhook"')
 
 
 def _listeners(config: Config) -> Iterator[Finding]:
@@ -169,5 +216,6 @@ def _zone(config: Config) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Config], Iterator[Finding]], ...] = (
-    _model_keys, _references, _credentials, _webhook_paths, _open_lists, _listeners, _fixed_policies, _one_name_each, _zone,
+    _model_keys, _references, _credentials, _webhook_paths, _telegram_webhook, _open_lists, _listeners, _fixed_policies, _one_name_each, _zone,
+    _profiles, _embeddings,
 )  # fmt: skip

@@ -20,6 +20,7 @@ from gateway.config import Channels, Config
 from gateway.config_checks import CHECKS, Finding, accounts_of
 from gateway.config_env import SECRETS_FILE, Variables, open_regular, read_secrets
 from gateway.config_faults import Fault, Loaded, found, slip
+from gateway.config_saved import decay_switch
 from gateway.config_walk import ROOT, dotted, nearest, spot_at
 from gateway.jsonfile import Document, Json, JsonFileError, KeyPath, read_json
 from gateway.jsontext import veil
@@ -30,7 +31,10 @@ EXIT_CONFIG = 78
 MAX_BYTES = 1_000_000
 
 
-def load(path: Path, env: Mapping[str, str], *, available: Collection[str] = ("web",)) -> Loaded:
+BUILT = ("web", "telegram", "discord", "wechat_ilink", "wechat_official", "wecom")  # the channels that this build has adapters for
+
+
+def load(path: Path, env: Mapping[str, str], *, available: Collection[str] = BUILT) -> Loaded:
     """Reads the configuration at `path`, and `secrets.env` beside it. `available` are the channels this build has adapters for.
 
     Never raises for anything that is in the file or wrong with it, never writes (WO-32, WD-119).
@@ -84,6 +88,7 @@ class _Reading:
             self._note(Finding(path=(), message=f"found {found(raw, ROOT)}, wanted an object in braces"))
             return self._loaded(None, set())
         self._folders(raw)
+        self._ageing(raw)
         for finding in self._variables.findings:
             if spot_at(finding.path):
                 off = finding.path[0] == "channels" and len(finding.path) > 2 and not _switched_on(raw, str(finding.path[1]))
@@ -110,6 +115,16 @@ class _Reading:
         elif isinstance(data, str):
             raw["data_dir"] = self._variables.folder(data, base, ("data_dir",))
 
+    def _ageing(self, raw: dict[str, Json]) -> None:
+        """The environment's switch goes before the file's (SM-97)."""
+        try:
+            ageing = decay_switch(self._variables.env)
+        except ValueError as error:
+            self._note(Finding(path=("saved", "ageing"), message=str(error), hint="set it to true or false, or unset it"))
+            return
+        if ageing is not None and isinstance(raw.setdefault("saved", {}), dict):
+            _assign(raw, ("saved", "ageing"), ageing)
+
     def _typed(self, raw: dict[str, Json]) -> Config:
         """The tree with every faulty value noted and taken out of `raw`."""
         while True:
@@ -119,8 +134,13 @@ class _Reading:
                 noted: set[KeyPath] = set()
                 for details in error.errors(include_url=False):
                     path, value = _existing(raw, details["loc"])
+                    finding = self._finding(path, details, value)
+                    if path[:1] == ("profiles",) and len(path) > 1:  # one bad profile is left out, the others load (RS-2)
+                        message = f"{finding.message.partition(': it is ignored')[0]}: the profile is left out"
+                        finding = replace(finding, message=message, severity="warning", fails_check=True)
+                        path = path[:2]
                     if path not in noted:
-                        self._note(self._finding(path, details, value))
+                        self._note(finding)
                         noted.add(path)
                 # Within a list the last goes first, so that the others keep their numbers.
                 gone = [_delete(raw, path) for path in sorted(noted, key=lambda path: [str(key).zfill(9) for key in path], reverse=True)]

@@ -83,6 +83,12 @@ def _zone(name: str) -> str:
     return name
 
 
+def _wall_time(text: str) -> str:
+    if not re.fullmatch("([01][0-9]|2[0-3]):[0-5][0-9]", text):
+        raise ValueError("is no time of day")
+    return text
+
+
 def _address(*schemes: str) -> Callable[[str], str]:
     def check(address: str) -> str:
         if address:
@@ -137,8 +143,9 @@ def _web_path(path: str) -> str:
 
 
 def _prefix(prefix: str) -> str:
-    if not prefix or len(prefix) > 3 or any(char.isalnum() or char.isspace() for char in prefix):
-        raise ValueError("a prefix is 1 to 3 signs without letters, digits and blanks")
+    signs = prefix and len(prefix) <= 3 and not any(char.isalnum() or char.isspace() for char in prefix)
+    if not signs and not re.fullmatch(r"[^\W_][\w-]{0,15} ", prefix):
+        raise ValueError("a prefix is 1 to 3 signs without letters, digits and blanks, or a word with one blank behind it, as \"cow \"")
     return prefix
 
 
@@ -162,6 +169,7 @@ Id: TypeAlias = Annotated[
     str, Wants("an id of 1 to 64 letters, digits, _ . -"), StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 ]
 Zone: TypeAlias = Annotated[str, Wants("an IANA time zone, or empty"), AfterValidator(_zone)]
+WallTime: TypeAlias = Annotated[str, Wants("a time of day such as 23:55"), AfterValidator(_wall_time)]
 Url: TypeAlias = Annotated[str, Wants("an http(s) address, or empty"), AfterValidator(_address("http", "https"))]
 SocketUrl: TypeAlias = Annotated[str, Wants("a ws(s) address, or empty"), AfterValidator(_address("ws", "wss"))]
 Secret: TypeAlias = Annotated[SecretStr, Wants("a secret, best as ${NAME}"), AfterValidator(_secret)]
@@ -170,7 +178,8 @@ Host: TypeAlias = Annotated[str, Wants("a host name or an IP address"), AfterVal
 Folder: TypeAlias = Annotated[Path, Wants("a folder"), AfterValidator(_path)]
 WebPath: TypeAlias = Annotated[str, Wants("a path that begins with /"), AfterValidator(_web_path)]
 HeaderName: TypeAlias = Annotated[str, Wants("the name of a header, or empty"), StringConstraints(pattern=r"^[A-Za-z0-9-]*$")]
-Prefix: TypeAlias = Annotated[str, Wants("1 to 3 signs"), AfterValidator(_prefix)]
+HeaderValue: TypeAlias = Annotated[str, Wants("a text without blanks, or empty"), StringConstraints(pattern=r"^[!-~]*$")]
+Prefix: TypeAlias = Annotated[str, Wants("1 to 3 signs, or a word and a blank"), AfterValidator(_prefix)]
 HeadRows: TypeAlias = Annotated[
     Annotated[int, Field(ge=0, le=1000)] | Literal["all"], Wants('a whole number from 0 to 1000, or "all"')
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,10 +18,10 @@ from channels.errors import ChannelError
 from channels.message import Account, Address, EventKind, InboundEvent
 from channels.port import Accepted, Arrival, Capabilities, Cursor, Deliver
 from channels.units import measure
-from gateway import inbox, outbox_store, senders
+from gateway import buttons, inbox, outbox_store, senders
 from gateway.access import Rules
 from gateway.command_line import parse
-from gateway.commands import Answer, Asked, Commands, needed_role
+from gateway.commands import Answer, Asked, Commands, needed_role, opens_groups
 from gateway.config import Config
 from gateway.inbox import Waiting
 from gateway.intake import CommandCall, Received, Setting, receive
@@ -31,11 +31,12 @@ from gateway.logs import delivery
 from gateway.patience import write_at_last
 from gateway.rates import Rates
 from gateway.replies import Replies, Reply
+from gateway.saved_turn import limits_of
 from gateway.shapes import message_json
 from gateway.streams import Streams
 from gateway.throttle import Throttle
 from memory import conversations
-from memory.conversations import Message
+from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.errors import StoreUnavailable
 
@@ -74,7 +75,9 @@ class Dispatcher:
         group: asyncio.TaskGroup,
         rates: Rates,
         on_event: Callable[[Account, Received], None] = lambda _account, _received: None,
+        greet: Callable[[InboundEvent], Awaitable[None]],
     ) -> None:
+        """`greet`: answers the private message of somebody unknown (CH-113)."""
         self._db = db
         self._clock = clock
         self._config = config
@@ -85,6 +88,7 @@ class Dispatcher:
         self._group = group
         self._rates = rates
         self._on_event = on_event
+        self._greet = greet
         self._doors: dict[str, Door] = {}
         self._unknown = Throttle(1, timedelta(hours=1))
         self._earlier: list[tuple[Waiting, InboundEvent]] = []  # what earlier runs left, while it is parked (CH-102)
@@ -129,6 +133,8 @@ class Dispatcher:
         for each in received:
             if each.accepted.arrival is Arrival.NEW:
                 self._act_safely(door, each, by_command=by_command)
+                if door.capabilities.send_budget is not None:
+                    self._replies.wake(str(each.event.address))  # what waited for this person may go out (WX-44)
         if old := sum(1 for each in received if each.accepted.rule == "old"):
             log.warning("%s: %d messages are older than the limit and are kept unanswered", door.account, old)
         return [each.accepted for each in received]
@@ -190,11 +196,14 @@ class Dispatcher:
             rules=door.rules(),
             prefixes=tuple(config.command_prefixes),
             needed_role=needed_role,
+            opens_groups=opens_groups,
             queue_full=lambda address: self._lanes.waiting(address) >= config.busy.waiting_max,
             over_rate=self._rates.over,
             bot_over_rate=self._rates.bot_over,
             drop_before=self._clock() - timedelta(seconds=config.delivery.drop_s),
             length=lambda text: measure(text, door.capabilities.text_unit),
+            limits=limits_of(config),
+            journal_days=config.saved.journal_days,
         )
 
     def _holding(self, door: Door) -> Holding:
@@ -226,6 +235,8 @@ class Dispatcher:
             self._begin_command(received.command)
         elif received.accepted.rule in TOLD and not received.event.is_bot:
             self._refuse(received)
+        elif received.accepted.rule == "dm-unpaired" and received.event.kind is EventKind.MESSAGE and not received.event.is_bot:
+            self._group.create_task(self._greet_safely(received.event), name="greeting")
         elif received.event.kind is EventKind.UNKNOWN:
             self._note_unknown(received.event)
         elif received.event.kind is EventKind.EDITED:
@@ -261,6 +272,12 @@ class Dispatcher:
         role = needed_role(line.name) if line else ""
         text = say(language, TOLD[received.accepted.rule], count=self._config().busy.waiting_max, role=role)
         self._notice(received, text, part_id=f"{received.accepted.delivery_id}.refused")
+
+    async def _greet_safely(self, event: InboundEvent) -> None:
+        try:
+            await self._greet(event)
+        except StoreUnavailable as error:
+            log.warning("%s: a stranger was not answered: %s", event.account, error)
 
     def _note_unknown(self, event: InboundEvent) -> None:
         """One line per kind and hour (CH-4); each is counted with the others that came in."""
@@ -322,9 +339,11 @@ class Dispatcher:
     async def _answered(self, call: CommandCall) -> Answer:
         language = _language(call.event, call.sender.language)
         try:
-            chat = await self._db.read(lambda connection: conversations.conversation(connection, call.conversation_id))
+            chat, said = await self._db.read(lambda connection: _chat_and_words(connection, call.conversation_id))
             if chat is None:
                 return Answer()
+            if said and not call.sender.language and not from_tag(call.event.language):
+                language = guess(said)  # the command itself is Latin whatever its writer speaks
             return await self._commands.run(Asked(call=call, chat=chat, language=language, now=self._clock(), desk=self))
         except StoreUnavailable as error:
             log.warning("command %s: %s", call.line.name, error)
@@ -335,16 +354,18 @@ class Dispatcher:
 
     async def _finish_command(self, call: CommandCall, answer: Answer, *, state: str) -> None:
         now = self._clock()
-        address = call.event.address
-        reply = self._replies.notice(
+        address, drawn = call.event.address, buttons.draw(answer.questions)
+        said = self._replies.notice(
             address, answer.text, part_id=f"{call.event.delivery_id}.answer", now=now, delivery_id=call.event.delivery_id,
-            conversation_id=call.conversation_id,
+            conversation_id=call.conversation_id, actions=buttons.rows(drawn),
         )  # fmt: skip
-        reply = Reply(parts=(*reply.parts, *answer.parts))
+        reply = Reply(parts=(*said.parts, *answer.parts))
 
         def work(connection: sa.Connection) -> Message | None:
             inbox.finish(connection, [call.row_id], now=now, state=state, rule="" if state == "done" else state)
             outbox_store.put(connection, reply.parts, now)
+            if said.has_buttons:
+                buttons.keep(connection, drawn, person_id=call.sender.id, conversation_id=call.conversation_id, now=now)
             if not answer.text:
                 return None
             return conversations.add_message(
@@ -355,6 +376,11 @@ class Dispatcher:
         if added is not None:
             self._streams.publish(call.conversation_id, "message", message_json(added))
         self._replies.stored(str(address), reply)
+
+
+def _chat_and_words(connection: sa.Connection, conversation_id: str) -> tuple[Conversation | None, str]:
+    """A chat and what a person said in it last."""
+    return conversations.conversation(connection, conversation_id), conversations.last_words(connection, conversation_id)
 
 
 def _language(event: InboundEvent, set_by_person: str) -> str:

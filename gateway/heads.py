@@ -6,83 +6,102 @@ A file that cannot be read is left out; a disk that does not answer costs the fi
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.turn_store import TurnStart
-from memory import tokens
+from memory import lore, provenance, tokens
+from memory.database import Database
 from memory.errors import StoreUnavailable
 from memory.head_files import HeadFiles, NamedText
-from memory.layout import Role
-from memory.scopes import Access, Scope, parse_scope, scope_of, space_scope
+from memory.layout import CURATED, KNOWLEDGE_INDEX, Role
+from memory.lore import Page
+from memory.lore_pages import LorePages
+from memory.prompt_budget import share
+from memory.provenance import LineRow
+from memory.scopes import STRANGER, Access, scope_of, scope_or_none, space_scope
 from memory.workspace_threads import WorkspaceThreads
 
 log = logging.getLogger(__name__)
 
-CURATED_MAX_TOKENS = 4_000  # of MEMORY.md that stand in the prompt (WD-7)
+INDEX_MAX_TOKENS = 1_000  # of knowledge/index.md (section 1.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """`system`: the persona file; `notes`: the scope's files, each under its name; `scope`: whose they are, empty for none."""
+    """`system`: the persona file; `notes`: knowledge, then the scope's files, each under its name; `paths`: of all of them."""
 
     system: str = ""
     notes: tuple[str, ...] = ()
-    scope: str = ""
+    paths: tuple[str, ...] = ()
 
 
 class Heads:
-    def __init__(self, threads: WorkspaceThreads, files: HeadFiles) -> None:
+    def __init__(
+        self, *, db: Database, threads: WorkspaceThreads, files: HeadFiles, pages: LorePages, curated_max: Callable[[], int]
+    ) -> None:
+        """`curated_max`: tokens of MEMORY.md that stand in the prompt."""
+        self._db = db
         self._threads = threads
         self._files = files
+        self._pages = pages
+        self._curated_max = curated_max
 
-    async def of(self, start: TurnStart) -> Head:
-        """The files for one turn, read again only when they changed."""
-        access = access_of(start)
+    async def of(self, access: Access, *, knowledge: bool) -> Head:
+        """The files for one turn, read again only when they changed. `knowledge`: whether pages are used in this scope."""
         try:
             found = await self._threads.read(lambda _workspace: self._files.head(access.scope))
+            index = pages = None
+            if knowledge and access.scope is not None:
+                scope = access.scope
+                index = await self._threads.read(lambda _workspace: self._files.text(scope, KNOWLEDGE_INDEX))
+                pages = lore.standing(await self._threads.read(lambda _workspace: self._pages.always(access)))
+            rows: Mapping[str, LineRow] = {}
+            if any(each.role is Role.CURATED and tokens.count(each.text) > self._curated_max() for each in found):
+                rows = await self._db.read(partial(provenance.lines_of, scope=str(access.scope), path=CURATED))
         except StoreUnavailable as error:
             log.warning("the workspace cannot be read: %s", error)
             return Head()
         system = next((each.text for each in found if each.role is Role.SYSTEM), "")
-        notes = tuple(_note(each) for each in found if each.role is not Role.SYSTEM)
-        return Head(system=system, notes=notes, scope=str(access.scope) if access.scope else "")
+        notes = [_index(index)] if index else []
+        notes += [_page(page) for page in pages.pages] if pages else []
+        notes += [self._note(each, rows) for each in found if each.role is not Role.SYSTEM]
+        paths = [found.path for found in (index, *(pages.pages if pages else ()), *found) if found]
+        return Head(system=system, notes=tuple(notes), paths=tuple(paths))
+
+    def _note(self, found: NamedText, rows: Mapping[str, LineRow]) -> str:
+        """A file as a part of the prompt, marked with its name; a long `MEMORY.md` says how much of it is left out (WD-7)."""
+        if found.role is not Role.CURATED:
+            return _named(found.path, found.text)
+        part = share(found.text, rows, self._curated_max(), tokens.count)
+        left = f"\n({part.left_out} more lines are not shown here; memory_search finds them)" if part.left_out else ""
+        return _named(found.path, part.text.strip() + left)
 
 
 def access_of(start: TurnStart) -> Access:
-    """What the turn may touch, from where it is and who asks. Whatever cannot be resolved is a stranger's (WD-9)."""
+    """What the turn may touch: looked at again from where it is and who asks, and never another scope than the one that was settled when its question
+    arrived. Whatever cannot be resolved is a stranger's (WD-9)."""
     chat = start.conversation
-    return scope_of(
+    access = scope_of(
         chat.kind,
-        person=_scope(str(start.person.get("scope", ""))),
+        person=scope_or_none(str(start.person.get("scope", ""))),
         space=space_scope(chat.space_id) if chat.space_id else None,
         memory_on=chat.memory_on,
-        known=start.person.get("role", "guest") != "guest",
+        known=bool(start.scope),
     )
+    return access if access.scope is None or str(access.scope) == start.scope else STRANGER
 
 
-def _scope(text: str) -> Scope | None:
-    try:
-        return parse_scope(text)
-    except ValueError:
-        return None
+def _named(path: str, text: str) -> str:
+    return f"[file {path}]\n{text.strip()}\n[end of {path}]"
 
 
-def _note(found: NamedText) -> str:
-    """A file as a part of the prompt, marked with its name; a long `MEMORY.md` says how much of it is left out."""
-    text = within(found.text, CURATED_MAX_TOKENS) if found.role is Role.CURATED else found.text
-    return f"[file {found.path}]\n{text.strip()}\n[end of {found.path}]"
+def _index(found: NamedText) -> str:
+    part = share(found.text, {}, INDEX_MAX_TOKENS, tokens.count)
+    left = f"\n({part.left_out} more lines are not shown here; memory_get reads them)" if part.left_out else ""
+    return _named(found.path, part.text.strip() + left)
 
 
-def within(text: str, most: int) -> str:
-    """`text` up to `most` tokens in whole lines, the newest (last) ones kept, with a line that says how many are left out (WD-7)."""
-    if tokens.count(text) <= most:
-        return text
-    lines = text.splitlines()
-    kept: list[str] = []
-    left = most
-    for line in reversed(lines):
-        left -= tokens.count(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    return "\n".join([f"({len(lines) - len(kept)} older lines are not shown here)", *reversed(kept)])
+def _page(page: Page) -> str:
+    return _named(page.path, page.text)

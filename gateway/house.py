@@ -9,8 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from channels.message import Account
 from channels.web.adapter import TEXT_MAX
-from gateway import job_store
+from gateway import channel_words, job_store, nightly
 from gateway.channel_set import ChannelSet
 from gateway.commands import usable_by
 from gateway.config import Config, masked
@@ -32,6 +33,7 @@ from gateway.http.views import (
     ModelHealth,
     OutboxCounts,
     Overview,
+    ScheduleView,
 )
 from gateway.inbox import UNFINISHED
 from gateway.jobs import JobRunner
@@ -42,12 +44,14 @@ from gateway.models import name_of
 from gateway.person import Person
 from gateway.reports import Reports
 from gateway.standing import Standing
+from gateway.summary_plan import DAILY
 from gateway.supervise import ChannelStatus
 from memory.database import Database
 from memory.errors import StoreUnavailable
 from memory.schema import inbox
 
 ERRORS_SHOWN = 20
+NIGHTS_SHOWN = 50
 
 
 class House:
@@ -65,7 +69,9 @@ class House:
         reports: Reports,
         jobs: JobRunner,
         read_again: Callable[[], Awaitable[tuple[list[str], list[str]]]],
+        logs_in: Callable[[Account], bool],
     ) -> None:
+        """`logs_in`: whether an account is logged in by scanning a code."""
         self.version = version
         self.started_at = started_at
         self._clock = clock
@@ -77,6 +83,7 @@ class House:
         self._reports = reports
         self._jobs = jobs
         self._read_again = read_again
+        self._logs_in = logs_in
 
     # -- for commands -----------------------------------------------------------------------------------------------
 
@@ -116,22 +123,23 @@ class House:
             ),
             version=self.version,
             commands=tuple(
-                CommandFacts(name=f"{prefix}{command.name}", args=command.args, help=say(language, f"help_{command.name}"))
+                CommandFacts(name=f"{prefix}{command.name}", args=command.args, help=say(language, command.help))
                 for command in usable_by(person.role if person else "guest")
             ),
             characters=tuple(CharacterFacts(id=name, name=character.name or name) for name, character in config.characters.items()),
+            inspects=person is not None and person.may(config.inspector.role),
         )
 
     # -- for operators ------------------------------------------------------------------------------------------------
 
-    async def overview(self) -> Overview:
+    async def overview(self, language: str = "en") -> Overview:
         counts = await self._reports.counts()
         model = self._standing.config.model
         return Overview(
             version=self.version,
             uptime_s=(self._clock() - self.started_at).total_seconds(),
             ready=(await self.readiness()).ready,
-            channels=await self._channel_views(),
+            channels=await self._channel_views(language),
             model=ModelHealth(name=name_of(model), provider=model.provider, ok=not self._standing.model_fault, reason=self._standing.model_fault),
             jobs=JobCounts(**counts["jobs"]),
             inbox=InboxCounts(**counts["inbox"]),
@@ -143,7 +151,10 @@ class House:
     async def jobs(self, state: str) -> JobsView:
         wanted: Any = state or None
         rows = await self._db.read(partial(job_store.list_jobs, state=wanted))
-        return JobsView(jobs=tuple(map(_job_view, rows)), schedule=())
+        config, now = self._standing.config, self._clock()
+        runs = await self._db.read(lambda connection: nightly.next_runs(connection, config, now, most=NIGHTS_SHOWN))
+        nights = tuple(ScheduleView(kind=DAILY, scope=run.scope, next_run=run.at, zone=run.zone) for run in runs)
+        return JobsView(jobs=tuple(map(_job_view, rows)), schedule=nights)
 
     async def run_job(self, job_id: int) -> JobView | None:
         now = self._clock()
@@ -194,25 +205,29 @@ class House:
             config_faults=standing.faults,
         )
 
-    async def _channel_views(self) -> tuple[ChannelView, ...]:
+    async def _channel_views(self, language: str = "en") -> tuple[ChannelView, ...]:
         backlog = await self._db.read(_backlog)
-        return tuple(self._channel_view(status, backlog) for status in self._channels.statuses())
+        return tuple(self._channel_view(status, backlog, language) for status in self._channels.statuses())
 
-    def _channel_view(self, status: ChannelStatus, backlog: Mapping[str, tuple[int, datetime]] | None = None) -> ChannelView:
+    def _channel_view(
+        self, status: ChannelStatus, backlog: Mapping[str, tuple[int, datetime]] | None = None, language: str = "en"
+    ) -> ChannelView:
         now = self._clock()
         waiting, oldest = (backlog or {}).get(str(status.account), (0, None))
         return ChannelView(
             channel=status.account.channel,
             account=status.account.name,
             state=status.state.value,
-            reason=status.reason,
+            reason=channel_words.reason(status.account.channel, status.code, status.reason, language),
             proven_at=status.proven_at,
             last_in=status.last_in,
             last_out=status.last_out,
             backlog=waiting,
             oldest_waiting_s=(now - oldest).total_seconds() if oldest else None,
             gate_until=self._gates.account_closed_until(status.account, now),
-            last_error=status.last_error,
+            last_error=channel_words.reason(status.account.channel, status.last_error_code, status.last_error, language),
+            last_error_delivery=status.last_error_delivery,
+            login=self._logs_in(status.account),
         )
 
 

@@ -92,6 +92,8 @@ _END_OPEN = (
 )
 _OPEN = sa.select(inbox).where(inbox.c.state.in_(UNFINISHED)).order_by(inbox.c.id)
 _OF_MESSAGE = sa.select(inbox.c.id).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.state == "new")
+_ROW_OF = sa.select(inbox.c.id, inbox.c.event).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.kind == EventKind.MESSAGE.value)
+_REWORD = sa.update(inbox).where(inbox.c.id == sa.bindparam("row")).values(event=sa.bindparam("words", type_=inbox.c.event.type))
 _FORGET_WORDS = sa.update(inbox).where(inbox.c.message_id == sa.bindparam("message")).values(event=None)
 _LAST = (
     sa.select(inbox)
@@ -114,6 +116,29 @@ def find_duplicate(connection: sa.Connection, event: InboundEvent) -> tuple[Acce
         return None
     first = {name: getattr(row, name) for name in ("delivery_id", "state", "message_id", "turn_id", "rule")}
     return Accepted(arrival=Arrival.DUPLICATE, **first), row.conversation_id
+
+
+def deletion_key(event: InboundEvent) -> str:
+    """How the deletion of a message is known, whatever its platform calls it: it outlives a message that comes after it, for as long as rows do."""
+    return f"{event.chat_id}:{event.platform_message_id}:deleted"
+
+
+def is_deleted(connection: sa.Connection, event: InboundEvent) -> bool:
+    """Whether the deletion of this message arrived before it."""
+    of = {"channel": event.account.channel, "account": event.account.name, "event_key": deletion_key(event)}
+    return bool(event.platform_message_id) and connection.execute(_KNOWN, of).first() is not None
+
+
+def reword(connection: sa.Connection, message_id: str, text: str, at: datetime) -> bool:
+    """The words of a message are `text` since `at`, by the platform's clock; False when later ones came before these."""
+    row = connection.execute(_ROW_OF, {"message": message_id}).first()
+    if row is None or row.event is None:
+        return True
+    since = row.event.get("edited_ts")
+    if since and at < datetime.fromisoformat(since):
+        return False
+    connection.execute(_REWORD, {"row": row.id, "words": row.event | {"text": text, "edited_ts": at.isoformat()}})
+    return True
 
 
 def store(
@@ -146,6 +171,12 @@ def start(connection: sa.Connection, rows: Sequence[int], turn_id: str) -> int:
 def finish(connection: sa.Connection, rows: Sequence[int], *, now: datetime, state: str = "done", rule: str = "") -> None:
     if rows:
         connection.execute(_FINISH, {"rows": list(rows), "to": state, "why": rule, "now": now})
+
+
+def hints(connection: sa.Connection, rows: Sequence[int]) -> set[str]:
+    """What the adapters noted about these messages."""
+    events = connection.execute(sa.select(inbox.c.event).where(inbox.c.id.in_(list(rows)))).scalars()
+    return {str(event.get("hint", "")) for event in events if event}
 
 
 def join(connection: sa.Connection, rows: Sequence[int], turn_id: str) -> None:

@@ -27,6 +27,8 @@ Turn = tuple[int, str]  # priority and scope of a job that had its turn
 LOST_LEASES = 5  # so many workers died or hung over it: it is parked (WD-100)
 PARKED_FOR = timedelta(hours=24)
 AT_ONCE = PAST
+PROGRESS = "progress"
+TOLD = "told"  # the hash of parts that tell others of paid work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,32 @@ def keep_part(connection: sa.Connection, claim: Claim, part: str, hashed: str, o
     _held(connection.execute(_CHECK_OWNER, _shown(claim)), claim)
     values = {"job_id": claim.row.id, "part": part, "input_hash": hashed, "output": output, "now": now}
     connection.execute(_KEEP_PART[connection.dialect.name], values)
+
+
+def told(connection: sa.Connection, kind: str, keys: Collection[str], part: str) -> dict[str, Any]:
+    """What jobs tell others of their paid work so far (`JobContext.tell`), by their keys; dropped with what was paid."""
+    return {row.key: row.output for row in connection.execute(_TOLD, {"the_kind": kind, "keys": list(keys), "the_part": part})}
+
+
+def note_progress(connection: sa.Connection, job_id: int, done: int, total: int) -> None:
+    """How far a job has come, in a transaction of its holder; it goes with what was paid for."""
+    values = {"job_id": job_id, "part": PROGRESS, "input_hash": PROGRESS, "output": {"done": done, "total": total}, "now": None}
+    connection.execute(_KEEP_PART[connection.dialect.name], values)
+
+
+def progress_of(connection: sa.Connection, job_id: int) -> Mapping[str, int] | None:
+    """`done` and `total`, None where nothing was noted."""
+    return read_part(connection, job_id, PROGRESS, PROGRESS)
+
+
+def drop_progress(connection: sa.Connection, job_id: int) -> None:
+    """It begins anew; what was paid for stays."""
+    connection.execute(sa.delete(job_parts).where(job_parts.c.job_id == job_id, job_parts.c.part == PROGRESS))
+
+
+def drop_paid(connection: sa.Connection, job_id: int) -> None:
+    """What was paid for may not be kept, for it tells of something forgotten (WD-92). What was settled stays."""
+    connection.execute(sa.delete(job_parts).where(job_parts.c.job_id == job_id, job_parts.c.input_hash != ""))
 
 
 # -- rows and values ----------------------------------------------------------------------------------------------------
@@ -391,6 +419,17 @@ _FAIL = (
 
 _READ_PART = sa.select(job_parts.c.output).where(
     job_parts.c.job_id == sa.bindparam("the_job"), job_parts.c.part == sa.bindparam("the_part"), job_parts.c.input_hash == sa.bindparam("the_hash")
+)
+
+_TOLD = (
+    sa.select(_COLUMN.key, job_parts.c.output)
+    .join(jobs, jobs.c.id == job_parts.c.job_id)
+    .where(
+        _COLUMN.kind == sa.bindparam("the_kind"),
+        _COLUMN.key.in_(sa.bindparam("keys", expanding=True)),
+        job_parts.c.part == sa.bindparam("the_part"),
+        job_parts.c.input_hash == TOLD,
+    )
 )
 
 

@@ -87,6 +87,27 @@ class JobContext:
         await self._db.write(lambda connection: job_store.keep_part(connection, self._claim, part, hashed, output, now=_now(self._clock)))
         return output
 
+    async def settled(self, part: str, make: Callable[[sa.Connection], T]) -> T:
+        """What `make` (JSON, not null) found in the database at the job's first look, kept in that very transaction: every later run sees the same.
+
+        Raises LeaseLost.
+        """
+
+        def work(connection: sa.Connection) -> T:
+            job_store.check(connection, self._claim)
+            kept = job_store.read_part(connection, self.id, part, "")
+            if kept is not None:
+                return kept
+            output = make(connection)
+            job_store.keep_part(connection, self._claim, part, "", output, now=_now(self._clock))
+            return output
+
+        return await self._db.write(work)
+
+    async def tell(self, part: str, output: object) -> None:
+        """What others may know of the paid work so far (`job_store.told`), in place of what was told before. Raises LeaseLost."""
+        await self._db.write(lambda connection: job_store.keep_part(connection, self._claim, part, job_store.TOLD, output, now=_now(self._clock)))
+
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Commit a step in the middle of a job, by the job's holder only. Raises LeaseLost: let it pass, the runner knows what to do."""
 

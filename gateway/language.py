@@ -7,28 +7,26 @@ guessed from the script of what they wrote.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from importlib.resources import files
 
-LANGUAGES = ("en", "ja", "zh")
+from memory.languages import LANGUAGES, guess
 
-_KANA = re.compile("[\u3040-\u30ff]")
-_HAN = re.compile("[\u3400-\u9fff]")
+__all__ = ["LANGUAGES", "Declined", "catalogue", "from_tag", "guess", "say"]
+
+
+class Declined(Exception):
+    """Something a person asked for is not done: `key` names the sentence that says why, `values` fill it in."""
+
+    def __init__(self, key: str, /, **values: object) -> None:
+        super().__init__(f"{key} {values}" if values else key)
+        self.key = key
+        self.values = values
 
 
 def say(language: str, key: str, **values: object) -> str:
     """The sentence `key` in `language` (English for an unknown one). KeyError for an unknown key: that is a fault of ours, not of the person."""
     return catalogue(language if language in LANGUAGES else "en")[key].format_map(values)
-
-
-def guess(text: str, otherwise: str = "en") -> str:
-    """The language of `text` by its script: kana is Japanese, Han without kana Chinese, Latin letters English, anything else `otherwise`."""
-    if _KANA.search(text):
-        return "ja"
-    if _HAN.search(text):
-        return "zh"
-    return "en" if re.search("[A-Za-z]{2}", text) else otherwise
 
 
 def from_tag(tag: str) -> str:

@@ -16,7 +16,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from memory.schema import UtcTime, leases
+from memory.columns import UtcTime
+from memory.schema import leases
 
 LEASE = timedelta(seconds=120)
 RENEW_EVERY = timedelta(seconds=30)

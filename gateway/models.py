@@ -44,13 +44,19 @@ class Models:
             yield models
 
     @asynccontextmanager
-    async def helper(self, character_model: str) -> AsyncGenerator[ChatModel]:
-        """For small background work: `helper_model`, else the chat's account."""
-        async with self._used([self.helper_account(character_model)]) as models:
+    async def helper(self, character_model: str = "", *, chosen: str = "") -> AsyncGenerator[ChatModel]:
+        """For background work: `chosen` for this kind of it, else `helper_model`, else the chat's account."""
+        async with self._used([self.helper_account(character_model, chosen=chosen)]) as models:
             yield models[0]
 
-    def helper_account(self, character_model: str) -> ModelAccount:
-        return self._config.account(self._config.helper_model or character_model)
+    @asynccontextmanager
+    async def exactly(self, name: str) -> AsyncGenerator[ChatModel]:
+        """The account called `name`, for background work."""
+        async with self._used([self._config.account(name)]) as models:
+            yield models[0]
+
+    def helper_account(self, character_model: str = "", *, chosen: str = "") -> ModelAccount:
+        return self._config.account(chosen or self._config.helper_model or character_model)
 
     async def warm(self) -> None:
         """Make the default model before somebody waits for it."""

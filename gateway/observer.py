@@ -10,6 +10,7 @@ from channels.message import Account
 from gateway.budgets import Budgets
 from gateway.language import guess, say
 from gateway.models import Models
+from gateway.prompt_shelf import PromptShelf
 from gateway.shapes import message_json
 from gateway.standing import Standing
 from gateway.streams import Streams
@@ -22,14 +23,26 @@ log = logging.getLogger(__name__)
 
 class Observer:
     def __init__(
-        self, *, streams: Streams, tally: Tally, budgets: Budgets, models: Models, standing: Standing, wake_jobs: Callable[[], None]
+        self,
+        *,
+        streams: Streams,
+        tally: Tally,
+        budgets: Budgets,
+        models: Models,
+        standing: Standing,
+        wake_jobs: Callable[[], None],
+        talked: Callable[[str], None],
+        prompts: PromptShelf,
     ) -> None:
+        """`talked` hears of each chat in which something was said; `prompts` keeps what was sent for a while."""
         self._streams = streams
         self._tally = tally
         self._budgets = budgets
         self._models = models
         self._standing = standing
         self._wake_jobs = wake_jobs
+        self._talked = talked
+        self._prompts = prompts
 
     def ended(self, start: TurnStart, ending: TurnEnd, added: Sequence[Message], record: Record, seconds: float) -> None:
         chat = start.conversation
@@ -48,7 +61,9 @@ class Observer:
         self._tally.turned(record, seconds)
         if added:
             self._tally.stored(Account(channel=chat.channel, name=chat.account))
+        self._prompts.keep(start, ending, record)
         self._wake_jobs()
+        self._talked(chat.id)
 
     def _warn(self, start: TurnStart, budget: str) -> None:
         """The soft warning of a budget, once a day: to whoever watches the chat, and to the operator (WO-38)."""

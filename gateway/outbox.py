@@ -19,10 +19,11 @@ from channels.errors import ChannelError
 from channels.message import Account, Address
 from channels.port import Channel, Editing, OutboundPart, Reactions, Reconcile, SendOutcome, Sent, TryLater, Unknown
 from channels.units import measure
-from gateway import intake, outbox_store
+from gateway import moved_chats, outbox_store
+from gateway.access import Rules
 from gateway.gate import Gates
-from gateway.outbox_rules import MARGIN_S, Change, Next, PartState, Step, next_step, settle, settle_look_up
-from gateway.outbox_store import OpenPart
+from gateway.outbox_rules import MARGIN_S, OPEN, Change, Next, PartState, Step, next_step, settle, settle_look_up
+from gateway.outbox_store import PREVIEW, OpenPart
 from gateway.patience import write_at_last
 from memory.database import Database
 from memory.errors import StoreUnavailable
@@ -49,6 +50,11 @@ async def asked(call: Awaitable[T], limit_s: float, what: str) -> T | Unknown:
     except (ChannelError, OSError) as error:
         log.info("%s failed: %s", what, error)
         return Unknown(str(error))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Unknown("it was given up on the way")  # nobody cancelled us: a client whose connections are closed ends so what waits for one
     except Exception as error:  # a home of its own (STYLE: lane worker): one faulty adapter must not end every other chat's sending
         log.exception("%s raised", what)
         return Unknown(f"the adapter failed: {type(error).__name__}")
@@ -66,7 +72,9 @@ class Outbox:
         find_channel: FindChannel,
         group: asyncio.TaskGroup,
         marked_text: MarkSentAgain,
+        rules: Callable[[Account], Rules | None] = lambda _account: None,
         on_outcome: Callable[[OpenPart, PartState], None] = lambda _part, _state: None,
+        on_given_up: Callable[[OpenPart, str], None] = lambda _part, _reason: None,
         on_account_stopped: Callable[[Account, str], None] = lambda _account, _reason: None,
         revoked: Callable[[sa.Connection, Address], bool] = lambda _connection, _address: False,
     ) -> None:
@@ -78,6 +86,8 @@ class Outbox:
         self._group = group
         self._marked_text = marked_text
         self._on_outcome = on_outcome
+        self._rules = rules
+        self._on_given_up = on_given_up
         self._on_account_stopped = on_account_stopped
         self._revoked = revoked
         self._pumps: dict[str, asyncio.Event] = {}
@@ -94,7 +104,10 @@ class Outbox:
         now = self._clock()
         left = await self._db.write(lambda connection: outbox_store.recover(connection, now))
         self._losses.update(left.losses)
-        self._left = left.addresses
+        self._left = tuple(left.addresses)
+        for address, until in left.addresses.items():
+            if until is not None and until > now:  # a platform's order to wait outlives the process (CH-91)
+                self._gates.close(Address.parse(address), now, (until - now).total_seconds())
         if left.expired:
             log.warning("%d parts had waited longer than they may and are not sent; who lost an answer is told with the next one", left.expired)
         if parked:
@@ -263,23 +276,50 @@ class Outbox:
         if part.edit_of and isinstance(channel, Editing):
             outcome = await asked(channel.edit(part.address, part.edit_of, part), SEND_LIMIT_S, what)
             return Sent((part.edit_of,)) if outcome == Sent() else outcome
-        return await asked(channel.send(part), SEND_LIMIT_S, what)
+        outcome = await asked(channel.send(part), SEND_LIMIT_S, what)
+        return Unknown("the channel named no message") if isinstance(outcome, Sent) and not outcome.platform_ids else outcome
 
     async def _finish(self, opened: OpenPart, change: Change, part: OutboundPart | None = None) -> None:
         now = self._clock()
+        settled = opened.kind == PREVIEW and change.state not in OPEN
 
         def work(connection: sa.Connection) -> None:
+            if settled:
+                self._take_place(connection, opened, change)
+                outbox_store.remove(connection, opened.row_id)
+                return
             outbox_store.apply(connection, opened, change, now, part=part)
             if change.new_chat_id:
                 old = opened.part.address
-                intake.move_chat(connection, old=old, new=Address(account=old.account, chat_id=change.new_chat_id, thread_id=old.thread_id))
+                moved_chats.follow(connection, old=old, new_chat_id=change.new_chat_id, rules=self._rules(old.account), now=now)
+            if change.thread_gone:
+                moved_chats.leave_topic(connection, opened.part.address, now)
 
         # What a platform answered is known only here.
         await write_at_last(self._db, work, f"the outcome of part {opened.part.part_id}")
         if change.new_chat_id:
             self.wake(str(replace(opened.part.address, chat_id=change.new_chat_id)))
+        if change.thread_gone:
+            log.warning("the topic %s is gone: what waits for it goes to its chat", opened.part.address)
+            self.wake(str(replace(opened.part.address, thread_id="")))
+        if opened.kind == PREVIEW:
+            return  # the answer behind it is what counts
         if change.state in (PartState.FAILED, PartState.EXPIRED):
             log.warning("part %s of delivery %s: %s (%s)", opened.part.part_id, opened.delivery_id, change.state.value, change.reason)
+            self._on_given_up(opened, change.reason)
             if opened.kind == "answer":
                 self._losses.add(str(opened.part.address))
         self._on_outcome(opened, change.state)
+
+    def _take_place(self, connection: sa.Connection, opened: OpenPart, change: Change) -> None:
+        """A preview of which nobody knew is settled: the answer is its last edit, or stands alone, or says that it may be a second copy (CH-97)."""
+        answer = outbox_store.answer_behind(connection, opened)
+        if answer is None or change.not_there:
+            return
+        part = answer.part
+        if change.state is PartState.SENT:
+            outbox_store.reword(connection, answer.row_id, replace(part, edit_of=change.platform_ids[0]))
+            return
+        channel, marked = self._find_channel(part.address.account), self._marked_text(answer)
+        if channel is not None and measure(marked, channel.capabilities.text_unit) <= channel.capabilities.text_max:
+            outbox_store.reword(connection, answer.row_id, replace(part, text=marked))

@@ -15,6 +15,7 @@ from channels.port import Capabilities, ChatMoved, NeedsOperator, Refused, SendO
 MARGIN_S = 0.5  # after a platform's wait, beside up to a tenth of jitter (CH-91)
 RETRY_S = 1.0  # when nobody names a time to wait; doubled with every try up to:
 RETRY_MAX_S = 60.0
+PREVIEW_TRIES = 4  # to learn what became of a preview, a second apart: the answer waits behind it
 
 
 class PartState(StrEnum):
@@ -41,6 +42,7 @@ class PartView:
     attempted_at: datetime | None = None
     is_edit: bool = False
     sent_again: bool = False
+    is_preview: bool = False  # it was on its way when its turn was cut off: it is looked for, and never sent anew
 
 
 class Step(StrEnum):
@@ -69,11 +71,17 @@ def next_step(part: PartView, now: datetime, can: Capabilities, closed_until: da
         return Next(step=Step.SEND)
     if part.is_edit:
         return Next(step=Step.SEND)  # editing is idempotent: an unanswered edit is repeated (CH-97)
-    if can.resend_key_s is not None and part.attempted_at is not None and now - part.attempted_at < timedelta(seconds=can.resend_key_s):
+    key_s = preview_key_s(can) if part.is_preview else can.resend_key_s
+    if key_s is not None and part.attempted_at is not None and now - part.attempted_at < timedelta(seconds=key_s):
         return Next(step=Step.SEND)
     if can.reconcile:
         return Next(step=Step.LOOK_UP)
-    return Next(step=Step.GIVE_UP if part.sent_again else Step.SEND_MARKED)
+    return Next(step=Step.GIVE_UP if part.sent_again or part.is_preview else Step.SEND_MARKED)
+
+
+def preview_key_s(can: Capabilities) -> float | None:
+    """For how many seconds a preview may be sent again and be shown once; None when it cannot."""
+    return can.resend_key_s if can.preview_key_s is None else can.preview_key_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +94,12 @@ class Change:
     not_before: datetime | None = None
     unknowns: int = 0
     new_chat_id: str = ""
+    thread_gone: bool = False  # it went to the chat itself, for its topic exists no longer
     as_new: bool = False  # the edit's target is gone: send the same words as a new message
     gate_s: float = 0.0
     stop_account: str = ""
+    until_written: bool = False  # held until the person writes again (WX-44)
+    not_there: bool = False  # the platform says that it never arrived
 
 
 def backoff_s(tries: int) -> float:
@@ -99,13 +110,24 @@ def backoff_s(tries: int) -> float:
 def settle_look_up(part: PartView, found: tuple[str, ...] | Unknown | None, now: datetime) -> Change:
     """The change that a look at the platform makes: the part is there, is not there (then it is sent), or nobody could say."""
     match found:
+        case Unknown(reason=reason) if part.is_preview:
+            return _still_in_doubt(part, reason, now)
         case Unknown(reason=reason):
             wait = timedelta(seconds=backoff_s(part.unknowns))
             return Change(state=PartState.UNKNOWN, reason=reason, unknowns=part.unknowns, not_before=now + wait)
+        case None if part.is_preview:
+            return Change(state=PartState.FAILED, reason="it never arrived", unknowns=part.unknowns, not_there=True)
         case None:
             return Change(state=PartState.QUEUED, unknowns=part.unknowns)
         case _:
             return Change(state=PartState.SENT, platform_ids=found, unknowns=part.unknowns)
+
+
+def _still_in_doubt(part: PartView, reason: str, now: datetime) -> Change:
+    """A preview of which a try told nothing. Not for ever: it must not hold the answer back (CH-92)."""
+    if part.unknowns >= PREVIEW_TRIES:
+        return Change(state=PartState.FAILED, reason=reason, unknowns=part.unknowns)
+    return Change(state=PartState.UNKNOWN, reason=reason, unknowns=part.unknowns + 1, not_before=now + timedelta(seconds=RETRY_S))
 
 
 def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float) -> Change:
@@ -115,8 +137,10 @@ def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float
     """
     waiting = PartState.UNKNOWN if part.unknowns and not part.sent_again else PartState.QUEUED
     match outcome:
-        case Sent(platform_ids=ids):
-            return Change(state=PartState.SENT, platform_ids=ids, unknowns=part.unknowns)
+        case Sent(platform_ids=ids, thread_gone=gone):
+            return Change(state=PartState.SENT, platform_ids=ids, unknowns=part.unknowns, thread_gone=gone)
+        case TryLater(until_written=True):
+            return Change(state=waiting, unknowns=part.unknowns, until_written=True)
         case TryLater(after_s=after):
             wait = (after or backoff_s(part.attempts)) * (1 + 0.1 * jitter) + MARGIN_S
             return Change(
@@ -126,6 +150,8 @@ def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float
                 gate_s=wait if after else 0.0,
                 reason=f"asked to wait {after:g} s" if after else "not reachable",
             )
+        case Unknown(reason=reason) if part.is_preview:
+            return _still_in_doubt(part, reason, now)
         case Unknown(reason=reason):
             wait = backoff_s(part.unknowns)  # a platform that is down must not be hammered
             return Change(

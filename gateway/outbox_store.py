@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,16 +11,22 @@ import sqlalchemy as sa
 
 from channels.message import from_json, to_json
 from channels.port import OutboundPart
+from gateway import held_parts
 from gateway.outbox_rules import OPEN, Change, PartState, PartView
 from memory.schema import outbox
 
 _OPEN_STATES = tuple(state.value for state in OPEN)
+CODE_PART = "code-"  # how the ids of parts begin whose words are kept no longer than it takes to send them: they hold a code (CH-113)
+PREVIEW = "preview"  # the kind of a preview of which nobody knows; it is no answer, so its row goes once that is settled
 _LOST = (PartState.FAILED.value, PartState.EXPIRED.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPart:
-    """A part to be stored. `kind`: answer, notice or reminder; `conversation_id` and the rest link it back for receipts and `/why`."""
+    """A part to be stored. `kind`: answer, notice, reminder or preview; `conversation_id` and the rest link it back for receipts and `/why`.
+
+    `tried_at`: it left then, and nobody knows whether it arrived.
+    """
 
     part: OutboundPart
     kind: str
@@ -29,6 +35,7 @@ class NewPart:
     turn_id: str = ""
     message_id: str = ""
     delivery_id: str = ""
+    tried_at: datetime | None = None
     delivered: bool = False  # the channel's readers see the log itself: storing the message was sending it
 
 
@@ -46,6 +53,17 @@ class OpenPart:
 
 
 _INSERT = sa.insert(outbox)
+_ANSWER_BEHIND = (
+    sa.select(outbox)
+    .where(
+        outbox.c.id > sa.bindparam("row"),
+        outbox.c.turn_id == sa.bindparam("turn"),
+        outbox.c.kind == "answer",
+        outbox.c.state == PartState.QUEUED.value,
+    )
+    .order_by(outbox.c.id)
+    .limit(1)
+)
 _NEXT = (
     sa.select(outbox)
     .where(outbox.c.address == sa.bindparam("of"), outbox.c.id > sa.bindparam("after"), outbox.c.state.in_(_OPEN_STATES))
@@ -85,7 +103,14 @@ _EXPIRE = (
     .values(state=PartState.EXPIRED.value, reason="expired", updated_at=sa.bindparam("now", type_=outbox.c.updated_at.type))
 )
 _NEWEST_ROW = sa.select(sa.func.max(outbox.c.id))
-_ADDRESSES = sa.select(outbox.c.address).where(outbox.c.state.in_(_OPEN_STATES)).distinct()
+_ADDRESSES = (
+    sa.select(
+        outbox.c.address,
+        sa.func.max(sa.case((outbox.c.reason != held_parts.WAITING, outbox.c.not_before)), type_=outbox.c.not_before.type).label("not_before"),
+    )
+    .where(outbox.c.state.in_(_OPEN_STATES))
+    .group_by(outbox.c.address)
+)
 _UNTOLD = sa.select(outbox.c.address).where(outbox.c.state.in_(_LOST), outbox.c.kind == "answer", sa.not_(outbox.c.told)).distinct()
 _TOLD = sa.update(outbox).where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_LOST), sa.not_(outbox.c.told)).values(told=True)
 _NEWEST = (
@@ -110,10 +135,17 @@ def put(connection: sa.Connection, parts: Sequence[NewPart], now: datetime) -> N
             "part_id": new.part.part_id, "channel": new.part.address.account.channel, "account": new.part.address.account.name,
             "address": str(new.part.address), "conversation_id": new.conversation_id, "turn_id": new.turn_id, "message_id": new.message_id,
             "delivery_id": new.delivery_id, "kind": new.kind, "part": to_json(new.part), "expires_at": new.expires_at,
-            "state": PartState.SENT.value if new.delivered else PartState.QUEUED.value, "created_at": now, "updated_at": now,
+            "state": _first_state(new).value, "unknowns": int(new.tried_at is not None), "attempted_at": new.tried_at,
+            "created_at": now, "updated_at": now,
         }
         for new in parts
     ])  # fmt: skip
+
+
+def _first_state(new: NewPart) -> PartState:
+    if new.delivered:
+        return PartState.SENT
+    return PartState.QUEUED if new.tried_at is None else PartState.UNKNOWN
 
 
 def next_open(connection: sa.Connection, address: str, *, after: int = 0) -> OpenPart | None:
@@ -133,6 +165,7 @@ def _open_part(row: sa.Row[Any]) -> OpenPart:
         attempted_at=row.attempted_at,
         is_edit=bool(part.edit_of),
         sent_again=part.sent_again,
+        is_preview=row.kind == PREVIEW,
     )
     return OpenPart(
         row_id=row.id, kind=row.kind, turn_id=row.turn_id, message_id=row.message_id, delivery_id=row.delivery_id, part=part, view=view
@@ -149,13 +182,34 @@ def apply(connection: sa.Connection, opened: OpenPart, change: Change, now: date
     current = part or opened.part
     if change.new_chat_id:
         current = moved(current, change.new_chat_id)
+    if change.thread_gone:
+        current = outside_topic(current)
     if change.as_new:
         current = replace(current, edit_of="")
+    if current.part_id.startswith(CODE_PART) and change.state not in OPEN:
+        current = replace(current, text="", entities=())
     connection.execute(_CHANGE, {
         "row": opened.row_id, "new_state": change.state.value, "new_reason": change.reason, "new_platform_ids": list(change.platform_ids) or None,
         "new_not_before": change.not_before, "new_unknowns": change.unknowns, "new_part": to_json(current), "new_address": str(current.address),
         "new_updated_at": now,
     })  # fmt: skip
+    if change.until_written:
+        held_parts.hold(connection, str(current.address), now)
+
+
+def answer_behind(connection: sa.Connection, opened: OpenPart) -> OpenPart | None:
+    """The part that takes the place of a preview: the first of its turn's answer."""
+    row = connection.execute(_ANSWER_BEHIND, {"row": opened.row_id, "turn": opened.turn_id}).one_or_none()
+    return _open_part(row) if row else None
+
+
+def remove(connection: sa.Connection, row_id: int) -> None:
+    connection.execute(sa.delete(outbox).where(outbox.c.id == row_id))
+
+
+def reword(connection: sa.Connection, row_id: int, part: OutboundPart) -> None:
+    """A part that has not left yet, as it is to leave now."""
+    connection.execute(sa.update(outbox).where(outbox.c.id == row_id).values(part=to_json(part)))
 
 
 def readdress(connection: sa.Connection, chat_key: str, new_chat_id: str) -> None:
@@ -168,8 +222,23 @@ def readdress(connection: sa.Connection, chat_key: str, new_chat_id: str) -> Non
             connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(address=str(part.address), part=to_json(part)))
 
 
+def leave_topic(connection: sa.Connection, topic_key: str) -> None:
+    """A topic is gone: what waits to be sent there goes to its chat."""
+    query = sa.select(outbox.c.id, outbox.c.part).where(outbox.c.state.in_(_OPEN_STATES), outbox.c.address == topic_key)
+    for row in connection.execute(query).all():
+        part = outside_topic(from_json(OutboundPart, row.part))
+        connection.execute(sa.update(outbox).where(outbox.c.id == row.id).values(address=str(part.address), part=to_json(part)))
+
+
+def outside_topic(part: OutboundPart) -> OutboundPart:
+    return replace(part, address=replace(part.address, thread_id=""))
+
+
 def moved(part: OutboundPart, new_chat_id: str) -> OutboundPart:
-    return replace(part, address=replace(part.address, chat_id=new_chat_id))
+    """Messages are numbered anew there: what it was to change, or to answer, would be another one (CH-166)."""
+    if part.address.chat_id == new_chat_id:
+        return part
+    return replace(part, address=replace(part.address, chat_id=new_chat_id), edit_of="", reply_to="")
 
 
 def cancel(connection: sa.Connection, address: str, now: datetime) -> None:
@@ -179,10 +248,10 @@ def cancel(connection: sa.Connection, address: str, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What earlier runs left: chats with unfinished parts, chats that lost an answer and were not told, how many parts expired meanwhile, and
-    the newest row of all."""
+    """What earlier runs left: chats with unfinished parts, with the time before which nothing may be sent there; chats that lost an answer and
+    were not told, how many parts expired meanwhile, and the newest row of all."""
 
-    addresses: tuple[str, ...]
+    addresses: Mapping[str, datetime | None]
     losses: tuple[str, ...]
     expired: int
     newest: int
@@ -193,7 +262,7 @@ def recover(connection: sa.Connection, now: datetime) -> Left:
     connection.execute(_RECOVER, {"now": now})
     expired = connection.execute(_EXPIRE, {"now": now}).rowcount
     return Left(
-        addresses=tuple(connection.execute(_ADDRESSES).scalars()),
+        addresses={row.address: row.not_before for row in connection.execute(_ADDRESSES)},
         losses=tuple(untold_losses(connection)),
         expired=expired,
         newest=connection.execute(_NEWEST_ROW).scalar() or 0,

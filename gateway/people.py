@@ -92,6 +92,10 @@ def find_by_identity(connection: sa.Connection, identity: Identity) -> Person | 
     return _one(connection.execute(_BY_IDENTITY, keys))
 
 
+def find_by_scope(connection: sa.Connection, scope: str) -> Person | None:
+    return _one(connection.execute(_BY_SCOPE, {"scope": scope}))
+
+
 class People:
     """The people of one database. Whoever keeps copies of a `Person` asks to be told of changes with `watch`."""
 
@@ -104,6 +108,10 @@ class People:
     def watch(self, changed: Callable[[PersonId], None]) -> None:
         """`changed(person_id)` is called after every committed change of that person, before the change returns (CH-121)."""
         self._watchers.append(changed)
+
+    def changed(self, person_id: str) -> None:
+        """Somebody else's transaction changed this person, and is committed."""
+        self._tell(PersonId(person_id))
 
     async def ensure_owner(self) -> Person:
         """The person of the root scope, made as the first owner when there is none; left as it is otherwise (CH-114, WP-13)."""

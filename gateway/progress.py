@@ -5,8 +5,9 @@ A step carries the whole draft, never a piece of it: whoever reads it decides wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from agent.llm.port import Finish, Usage
 
@@ -25,13 +26,15 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The last step. `state` is answered, empty, silent, stopped or failed; `code` says why it failed (a code of `agent.errors`, `budget:day`, …)."""
+    """The last step. `state` is answered, empty, silent, stopped or failed; `code` says why it failed (a code of `agent.errors`, `budget:day`, …).
+    `memories`: saved memories that it changed, as `memory_notices.as_json` says them."""
 
     state: str
     text: str = ""
     code: str = ""
     usage: Usage = field(default_factory=Usage)
     finish: Finish | None = None
+    memories: tuple[Mapping[str, Any], ...] = ()
 
 
 Step: TypeAlias = Grown | Quiet | Ended

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from agent.turn import Record
 
 
-def receipt(record: Record, *, turn_id: str, attempt: int, outcome: str, total_ms: int, trimmed: int, memory_reason: str) -> dict[str, Any]:
-    """Plain JSON in the shape of docs/http-api.md. Token numbers by section are estimates; the sums are the provider's when `estimated` is false."""
+def receipt(
+    record: Record,
+    *,
+    turn_id: str,
+    attempt: int,
+    outcome: str,
+    total_ms: int,
+    trimmed: int,
+    memory_reason: str,
+    saved: Mapping[str, Any] | None = None,
+    recall: Mapping[str, Any] | None = None,
+    window: Mapping[str, Any] | None = None,
+    via: str = "",
+) -> dict[str, Any]:
+    """Plain JSON in the shape of docs/http-api.md. `saved`: of saved memories, as `saved_report` says it; `recall`: of old passages of the
+    talk (RS-77); `window`: what of the talk was sent (RS-7, RS-67); `via`: how the words came, empty for an app or
+    the page. Token numbers by section are estimates; the sums are the provider's when `estimated` is false."""
     return {
         "turn_id": turn_id,
         "attempt": attempt,
@@ -19,13 +36,17 @@ def receipt(record: Record, *, turn_id: str, attempt: int, outcome: str, total_m
         "output_tokens": sum(call.usage.output_tokens for call in record.calls),
         "cached_tokens": sum(call.usage.cached_tokens for call in record.calls),
         "estimated": any(call.usage.estimated for call in record.calls),
+        "estimates": ["sections"],  # in our own count, and no bill (RS-63)
         "calls": len(record.calls),
         "first_token_ms": record.first_token_ms,
         "total_ms": total_ms,
         "trimmed_messages": trimmed + record.left_out,
         "steered": record.steered,
-        "memories": {"used": [], "reason": memory_reason},
+        "memories": {"used": [asdict(used) for used in dict.fromkeys(record.used)], "reason": memory_reason, "saved": dict(saved or {})},
+        "recall": dict(recall or {}),
+        "window": dict(window or {}),
         "tools": [{"name": use.name, "ok": use.ok, "ms": use.milliseconds} for use in record.tools],
         "outcome": outcome,
+        "via": via,
         "finish": record.finish.value if record.finish else "",
     }

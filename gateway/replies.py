@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from channels.message import Account, Address
+from channels.message import Account, Action, Address
 from channels.port import Capabilities, OutboundPart
 from channels.render import Piece, render
 from gateway import outbox_store
@@ -21,7 +21,9 @@ from gateway.inbox import Waiting
 from gateway.language import say
 from gateway.outbox import Outbox
 from gateway.outbox_store import NewPart
+from gateway.previews import NO_PREVIEW, Preview
 from gateway.turn_store import TurnEnd
+from memory.conversations import Message
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,10 @@ class Reply:
     parts: tuple[NewPart, ...] = ()
     tells_losses: bool = False
 
+    @property
+    def has_buttons(self) -> bool:
+        return any(new.part.actions for new in self.parts)
+
 
 class Replies:
     """Composes replies and hands them to the outbox once they are stored."""
@@ -44,8 +50,9 @@ class Replies:
         self._can = can
         self._limits = limits
 
-    def compose(self, address: Address, ending: TurnEnd, asked: Waiting, *, language: str, now: datetime, preview_id: str) -> Reply:
-        """The parts of a turn's end. A preview on show becomes the first of them by its last edit (CH-96)."""
+    def compose(self, address: Address, ending: TurnEnd, asked: Waiting, *, language: str, now: datetime, preview: Preview = NO_PREVIEW) -> Reply:
+        """The parts of a turn's end. A preview on show becomes the first of them by its last edit (CH-96); one of which nobody knows is settled
+        before them (CH-97)."""
         can, text = self._can(address.account), "\n\n".join(part for part in (ending.answer, ending.notice) if part)
         if not text:
             return Reply()
@@ -62,25 +69,66 @@ class Replies:
         )
         if can.log_is_delivery:
             return Reply(parts=(replace(blank, delivered=True, part=replace(blank.part, text=text)),))
+        if ending.answer and ending.speaks_as:
+            text = f"{ending.speaks_as}:\n\n{text}"
         parts = _parts(blank, render(text, can) or render(say(language, "empty"), can))  # marks around nothing leave nothing (CH-141)
-        parts[0] = replace(parts[0], part=replace(parts[0].part, reply_to=asked.platform_message_id, edit_of=preview_id))
+        if Address.parse(asked.address).chat_id == address.chat_id:  # else the chat has moved, where these numbers are other messages' (CH-166)
+            parts[0] = replace(parts[0], part=replace(parts[0].part, reply_to=asked.platform_message_id, edit_of=preview.id))
+        if can.send_budget is not None:  # where the budget may end with any of them, it says that more follows (WX-41)
+            parts[:-1] = [replace(new, part=replace(new.part, more_note=say(language, "more_follows"))) for new in parts[:-1]]
         lost = self._outbox.losses(str(address))
         if lost:
-            parts[:0] = _parts(replace(blank, kind="notice"), [Piece(say(language, "lost_answer"))], first=0)
+            notice = replace(blank, kind="notice", part=replace(blank.part, aside=True))
+            parts[:0] = _parts(notice, [Piece(say(language, "lost_answer"))], first=0)
+        if preview.tried is not None:
+            parts.insert(0, replace(blank, kind="preview", part=preview.tried.part, tried_at=preview.tried.at))
         return Reply(parts=tuple(parts), tells_losses=lost)
 
-    def notice(self, address: Address, text: str, *, part_id: str, now: datetime, delivery_id: str = "", conversation_id: str = "") -> Reply:
-        """A sentence of ours outside any turn: a command's answer, a busy sign. It expires soon (CH-82)."""
+    def notice(
+        self,
+        address: Address,
+        text: str,
+        *,
+        part_id: str,
+        now: datetime,
+        delivery_id: str = "",
+        conversation_id: str = "",
+        actions: tuple[tuple[Action, ...], ...] = (),
+    ) -> Reply:
+        """A sentence of ours outside any turn: a command's answer, a busy sign. It expires soon (CH-82). `actions`: rows of buttons below its end,
+        left out where there are none."""
         can = self._can(address.account)
         if can is None or can.log_is_delivery:
             return Reply()
         blank = NewPart(
-            part=OutboundPart(part_id=part_id, address=address, text="", markup=can.markup),
+            part=OutboundPart(part_id=part_id, address=address, text="", markup=can.markup, aside=True),
             kind="notice",
             expires_at=now + timedelta(seconds=self._limits().notice_expires_s),
             delivery_id=delivery_id,
             conversation_id=conversation_id,
         )
+        parts = _parts(blank, render(text, can))
+        if parts and can.buttons:
+            parts[-1] = replace(parts[-1], part=replace(parts[-1].part, actions=actions))
+        return Reply(parts=tuple(parts))
+
+    def reminder(
+        self, address: Address, text: str, *, part_id: str, expires_at: datetime, turn_id: str, message: Message
+    ) -> Reply | None:
+        """What a scheduled task says, in a chat where perhaps nothing arrives (CH-82, CH-84). None when there is no such channel now."""
+        can = self._can(address.account)
+        if can is None:
+            return None
+        blank = NewPart(
+            part=OutboundPart(part_id=part_id, address=address, text="", markup=can.markup, aside=True),
+            kind="reminder",
+            expires_at=expires_at,
+            conversation_id=message.conversation_id,
+            turn_id=turn_id,
+            message_id=message.id,
+        )
+        if can.log_is_delivery:
+            return Reply(parts=(replace(blank, delivered=True, part=replace(blank.part, text=text)),))
         return Reply(parts=tuple(_parts(blank, render(text, can))))
 
     def again(self, parts: list[OutboundPart], *, part_id: str, now: datetime, conversation_id: str) -> Reply:
@@ -89,7 +137,7 @@ class Replies:
         return Reply(
             parts=tuple(
                 NewPart(
-                    part=replace(part, part_id=f"{part_id}.{number}", reply_to="", edit_of=""),
+                    part=replace(part, part_id=f"{part_id}.{number}", reply_to="", edit_of="", aside=False, earlier_note=""),
                     kind="answer",
                     expires_at=expires,
                     conversation_id=conversation_id,
@@ -100,6 +148,10 @@ class Replies:
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         await self._outbox.react(address, message_id, emoji)
+
+    def wake(self, address: str) -> None:
+        """What held the parts of a chat back is over."""
+        self._outbox.wake(address)
 
     def mark_told(self, connection: sa.Connection, address: str) -> None:
         outbox_store.mark_told(connection, address)

@@ -15,8 +15,9 @@ from typing import Any, cast
 from agent.errors import ModelError
 from agent.llm.port import ModelMessage, ModelRequest, Role
 from agent.llm.whole import whole
-from gateway import housekeeping, inbox, job_store, lifecycle
+from gateway import adoption, cast_changes, housekeeping, inbox, job_store, lifecycle, overrides
 from gateway.app import Choices, Parts, build, plans
+from gateway.app_channels import needs_webhooks
 from gateway.audit import CONSOLE
 from gateway.config import Config, ModelAccount, changed_sections, secret_values
 from gateway.config_env import SECRETS_FILE
@@ -27,6 +28,7 @@ from gateway.http.health import Phase
 from gateway.http.model_setup import Endpoint
 from gateway.http.reach import check_bind
 from gateway.http.views import FaultView
+from gateway.log_tail import LogTail
 from gateway.logs import Redactor
 from gateway.standing import Standing
 from memory.database import Database
@@ -68,16 +70,23 @@ class Gateway:
             faults=_grave(loaded),
         )
         redactor.know(secret_values(loaded.config))
+        self.restarting = False  # whoever runs us is to begin again once we have ended
+        self._logs = LogTail()
+        self._logs.addFilter(redactor)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Started], None] = lambda _started: None) -> None:
         """Until `stop` is set and everything is drained. Raises CannotStart or StoreError when it cannot begin."""
         config, clock = self._standing.config, self._choices.clock
+        offered = _offers_cowagent(config)
         _prepare_folders(config)
         async with AsyncExitStack() as stack:
+            logging.getLogger().addHandler(self._logs)
+            stack.callback(logging.getLogger().removeHandler, self._logs)
             lock = stack.enter_context(InstanceLock(config.data_dir))
             db = self._choices.open_database(config)
             stack.push_async_callback(db.close)
             await asyncio.to_thread(migrate, db, config.data_dir / "backups")
+            self._standing.config = await _overridden(config, db)
             secret = secrets.token_urlsafe(24)
             try:
                 async with asyncio.TaskGroup() as group:
@@ -91,7 +100,12 @@ class Gateway:
                         release=lambda: self._release(parts),
                         probe=self._probe_model,
                         control_secret=secret,
+                        logs=self._logs,
+                        restart=lambda: self._restart(stop),
                     )
+                    await self._keep_cast(db)
+                    await parts.memory.adoption.begin(offered=offered)
+                    await parts.memory.dreaming.recover()
                     jobs = await self._start(parts, group, stack, ready, lock, secret)
                     await stop.wait()
                     await self._drain(parts, jobs)
@@ -101,6 +115,10 @@ class Gateway:
             except* (CannotStart, StoreError) as faults:
                 raise _first(faults) from None
 
+    def _restart(self, stop: asyncio.Event) -> None:
+        self.restarting = True
+        stop.set()
+
     async def _start(
         self,
         parts: Parts,
@@ -109,8 +127,8 @@ class Gateway:
         ready: Callable[[Started], None],
         lock: InstanceLock,
         secret: str,
-    ) -> asyncio.Task[None]:
-        """Everything in order: what earlier runs left goes first. Returns the task of the job runner."""
+    ) -> Sequence[asyncio.Task[None]]:
+        """Everything in order: what earlier runs left goes first. Returns the tasks of the job runners."""
         owner = await parts.people.ensure_owner()
         if refusal := check_bind(self._standing.config.channels.web, await parts.people.has_accounts()):
             raise CannotStart(refusal)
@@ -120,20 +138,33 @@ class Gateway:
         except OSError as error:
             web = self._standing.config.channels.web
             raise CannotStart(f"cannot listen on {web.host}, port {web.port} ({error.strerror}): set another channels.web.port") from error
+        stack.push_async_callback(parts.webhooks.close)
+        if needs_webhooks(self._standing.config):
+            hooks = self._standing.config.webhooks
+            try:
+                await parts.webhooks.listen()
+            except OSError as error:
+                raise CannotStart(f"cannot listen on {hooks.host}, port {hooks.port} ({error.strerror}): set another webhooks.port") from error
         lock.write_info({"url": parts.site.local, "secret": secret})
         await parts.budgets.load()
         parked = await parts.db.write(lambda connection: lifecycle.start(connection, self._choices.clock()))
         self._standing.parked = parked
-        await parts.channels.apply(plans(self._standing.config, parts.site, self._choices))
+        await parts.channels.apply(plans(self._standing.config, parts, self._choices))
         if parked:
             log.error("the gateway ended badly several times: unfinished deliveries wait for `yumegate release`")
         await parts.outbox.recover(parked=parked)
         await parts.dispatcher.begin(parked=parked)
-        jobs = group.create_task(parts.jobs.run(), name="jobs")
+        jobs = (group.create_task(parts.jobs.run(), name="jobs"), group.create_task(parts.errands.run(), name="errands"))
         group.create_task(self._warm(parts), name="model")
         group.create_task(parts.tally.beat(parts.lanes), name="heartbeat")
         group.create_task(self._watch(parts), name="configuration watch")
         group.create_task(self._each_day(parts), name="housekeeping")
+        group.create_task(parts.memory.indexing.run(), name="search index")
+        group.create_task(parts.memory.saved.vectors.run(), name="vectors of saved memories")
+        group.create_task(parts.memory.recall.indexing.run(), name="index of the talk")
+        group.create_task(parts.memory.nightly.run(), name="night")
+        group.create_task(parts.memory.chats.look.run(), name="days of chats")
+        group.create_task(parts.tasks.loop.run(), name="scheduled tasks")
         errors = ErrorLog()
         errors.addFilter(self._redactor)
         logging.getLogger().addHandler(errors)
@@ -144,7 +175,7 @@ class Gateway:
         ready(Started(page=parts.site.page, login_link=f"{parts.site.page}/login/{code}"))
         return jobs
 
-    async def _drain(self, parts: Parts, jobs: asyncio.Task[None]) -> None:
+    async def _drain(self, parts: Parts, jobs: Sequence[asyncio.Task[None]]) -> None:
         """Intake stops with cursors kept; running turns, commands and jobs get their time, the outbox flushes in the same time (CH-100)."""
         self._standing.phase = Phase.DRAINING
         limit = self._standing.config.delivery.drain_s
@@ -153,13 +184,15 @@ class Gateway:
         parts.lanes.close()
         parts.stateless.close()
         parts.jobs.close()
+        parts.errands.close()
+        parts.tasks.loop.close()
         try:
             async with asyncio.timeout(limit):
                 await parts.dispatcher.quiet()
                 await parts.lanes.quiet()
                 await parts.stateless.quiet()
                 await parts.outbox.drained()
-                await asyncio.wait([jobs])
+                await asyncio.wait(jobs)
         except TimeoutError:
             await self._checkpoint(parts)
         parts.outbox.close()
@@ -230,17 +263,31 @@ class Gateway:
             return [], [str(fault) for fault in loaded.errors]
         for fault in loaded.faults:
             log.warning("configuration: %s", fault)
-        if waiting := restart_keys(self._standing.config, loaded.config):
+        config = await _overridden(loaded.config, parts.db)
+        if waiting := restart_keys(self._standing.config, config):
             log.warning("these keys take effect with the next start: %s", ", ".join(sorted(waiting)))
-        changed = sorted(changed_sections(self._standing.config, loaded.config))
-        self._redactor.know(secret_values(loaded.config))
-        logging.getLogger().setLevel(loaded.config.log.level.upper())
-        self._standing.config, self._standing.loaded_at = loaded.config, self._choices.clock()
-        await parts.models.reload(loaded.config)
-        await parts.channels.apply(plans(loaded.config, parts.site, self._choices))
+        changed = sorted(changed_sections(self._standing.config, config))
+        self._redactor.know(secret_values(config))
+        logging.getLogger().setLevel(config.log.level.upper())
+        self._standing.config, self._standing.loaded_at = config, self._choices.clock()
+        await parts.models.reload(config)
+        if needs_webhooks(config):
+            try:
+                await parts.webhooks.listen()
+            except OSError as error:
+                log.error("nobody can call: the webhook port is taken (%s); set another webhooks.port and start again", error.strerror)
+        await self._keep_cast(parts.db)
+        await parts.channels.apply(plans(config, parts, self._choices))
         await self._warm(parts)
         log.info("configuration read again, changed: %s", ", ".join(changed) or "nothing")
         return changed, []
+
+    async def _keep_cast(self, db: Database) -> None:
+        """The lineages of characters follow the configuration; who left it keeps memories until an admin says otherwise (SM-92)."""
+        config, now = self._standing.config, self._choices.clock()
+        gone = await db.write(lambda connection: cast_changes.keep_in_step(connection, config, now))
+        for name in gone:
+            log.warning("the character %s is no longer in the configuration; its memories wait: put it back, or confirm its deletion", name)
 
     async def _probe_model(self, endpoint: Endpoint) -> str:
         """One small request to an endpoint that is being set up (WO-3)."""
@@ -254,6 +301,19 @@ class Gateway:
             return text
         finally:
             await model.close()
+
+
+async def _overridden(config: Config, db: Database) -> Config:
+    """The file's values with those set by `/config` over them; one that does not fit any more is left out and said (WD-119)."""
+    config, left_out = overrides.applied(config, await db.read(overrides.stored))
+    for key, reason in left_out.items():
+        log.warning("the value of %s set by /config is left out: %s", key, reason)
+    return config
+
+
+def _offers_cowagent(config: Config) -> bool:
+    """Before our own folder is made: whether there is a CowAgent folder to be told of (WD-27)."""
+    return adoption.offer(config.agent_workspace != Path("~/yumegate").expanduser(), Path.home())
 
 
 def _first(faults: BaseExceptionGroup[Any]) -> BaseException:

@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from channels.html import to_html
+from gateway.attempts import Attempt
+from gateway.challenges import SUCCESS, Challenge, in_language, played
 from gateway.language import say
 from memory.conversations import Conversation, Message
 
@@ -29,19 +31,57 @@ def message_json(message: Message, *, waiting: bool = False) -> dict[str, Any]:
         ],
         "state": "waiting" if waiting else {"stopped": "stopped", "failed": "failed"}.get(message.outcome, "done"),
         "attempt": message.attempt,
+        "character": message.author_character,
+        "name": message.author_name if message.role == "assistant" else "",
     }
 
 
-def chat_json(chat: Conversation, *, language: str, running: bool, snippet: str = "") -> dict[str, Any]:
+def challenge_json(challenge_id: str, challenge: Challenge, *, language: str) -> dict[str, Any]:
+    """What people may know of a challenge; what its character and its judge are told stays here."""
+    return {
+        "id": challenge_id,
+        "title": in_language(challenge.title, language),
+        "scenario": in_language(challenge.scenario, language),
+        "goal": in_language(challenge.goal, language),
+        "difficulty": challenge.difficulty,
+        "turns": challenge.turns,
+        "character": challenge.character,
+    }
+
+
+def attempt_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "state": attempt.state,
+        "turns": attempt.turns,
+        "score": attempt.score,
+        "needed": SUCCESS,
+        "verdict": attempt.verdict,
+        "ended_at": attempt.ended_at.isoformat().replace("+00:00", "Z") if attempt.ended_at else None,
+    }
+
+
+def judged_json(chat_id: str, attempt: Attempt) -> dict[str, Any]:
+    """What changes of a chat when its attempt was judged: for whoever has it open."""
+    return {"id": chat_id, "turns_left": 0, "attempt": attempt_json(attempt)}
+
+
+def chat_json(
+    chat: Conversation, *, language: str, running: bool, snippet: str = "", attempt: Attempt | None = None
+) -> dict[str, Any]:
+    challenge = played(chat)
     return {
         "id": chat.id,
         "title": chat.title or say(language, "new_chat"),
         "kind": chat.kind,
         "character": chat.character,
+        "characters": list(chat.characters),
         "created_at": chat.created_at.isoformat().replace("+00:00", "Z"),
         "updated_at": chat.updated_at.isoformat().replace("+00:00", "Z"),
         "unread": chat.last_seq > chat.seen_seq,
         "running": running,
         "turns_left": chat.turns_left,
+        "challenge": challenge_json(chat.challenge, challenge, language=language) if challenge else None,
+        "attempt": attempt_json(attempt) if attempt else None,
         "snippet": snippet,
     }

@@ -9,14 +9,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from channels.message import Address, is_blank
-from channels.port import Capabilities, Channel, Editing, OutboundPart, Refused, Sent, TryLater, Typing, Unknown
+from channels.port import Capabilities, Channel, Editing, OutboundPart, Refused, SendOutcome, Sent, TryLater, Typing, Unknown
 from channels.render import SILENT
 from gateway.gate import Gates
 from gateway.outbox import SIGN_LIMIT_S, asked
-from gateway.outbox_rules import MARGIN_S
+from gateway.outbox_rules import MARGIN_S, preview_key_s
+from gateway.previews import NO_PREVIEW, Preview, Tried
 from memory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -62,16 +63,16 @@ class Signs:
         gates: Gates,
         clock: Callable[[], datetime],
         shorten: Callable[[str, Capabilities], str],
-        store_preview: Callable[[tuple[str, ...]], Awaitable[None]],
+        note_preview: Callable[[Preview], Awaitable[None]],
         part_id: str,
         reply_to: str = "",
-        preview_id: str = "",
+        preview: Preview = NO_PREVIEW,
         may_preview: bool = True,
     ) -> None:
-        """`shorten`: the words as they may be shown now (complete graphemes, one message long). `store_preview` commits the preview's id before
-        its next edit. `preview_id`: a preview that an earlier run left on show."""
+        """`shorten`: the words as they may be shown now (complete graphemes, one message long). `note_preview` commits that a first preview leaves,
+        and its id before its next edit. `preview`: what an earlier run left on show."""
         self.draft = Draft()
-        self.preview_id = preview_id
+        self.preview = preview
         self._channel = channel
         self._can = channel.capabilities
         self._address = address
@@ -79,7 +80,7 @@ class Signs:
         self._gates = gates
         self._clock = clock
         self._shorten = shorten
-        self._store_preview = store_preview
+        self._note_preview = note_preview
         self._part_id = part_id
         self._reply_to = reply_to
         self._calling = asyncio.Lock()
@@ -96,14 +97,14 @@ class Signs:
         finally:
             await self._typing_off()
 
-    async def settle(self) -> str:
-        """The words are final: no further preview. Waits for one that is on its way, so that its id is known, and returns the id on show."""
+    async def settle(self) -> Preview:
+        """The words are final: no further preview. Waits for one that is on its way, so that its id is known, and returns what is on show."""
         self._may_preview = False
         async with self._calling:
-            return self.preview_id
+            return self.preview
 
     async def _typing(self, channel: Typing, refresh_s: float) -> None:
-        while not self.preview_id:
+        while not self.preview.id:
             if self._gates.is_open(self._address, self._clock()):
                 await asked(channel.typing(self._address, True), SIGN_LIMIT_S, f"typing in {self._address}")
             await asyncio.sleep(refresh_s)
@@ -122,7 +123,7 @@ class Signs:
             if SILENT.startswith(text.strip()):
                 continue  # nothing yet, or perhaps the word that says nothing (CH-144)
             first_word = first_word or loop.time()
-            if not self.preview_id and not first_preview_due(text, loop.time() - first_word):
+            if not self.preview.id and not first_preview_due(text, loop.time() - first_word):
                 continue
             visible = self._shorten(text, self._can)
             if visible == shown or is_blank(visible) or not self._gates.is_open(self._address, self._clock()):
@@ -132,36 +133,62 @@ class Signs:
                     shown = visible
             await asyncio.sleep(self._interval or TICK_S)
 
-    async def _keep(self, ids: tuple[str, ...]) -> None:
-        """No further edit before the id is stored: after a kill the answer must find what is on show (CH-97)."""
+    async def _keep(self, preview: Preview) -> None:
+        """No further call before it is noted: after a kill the answer must find what is on show (CH-97)."""
+        self.preview = preview
         while True:
             try:
-                return await self._store_preview(ids)
+                return await self._note_preview(preview)
             except StoreUnavailable as error:
-                log.warning("the preview of %s cannot be stored now: %s", self._part_id, error)
+                log.warning("the preview of %s cannot be noted now: %s", self._part_id, error)
                 await asyncio.sleep(STORE_AGAIN_S)
 
     async def _show(self, text: str) -> bool:
         """Send the first preview or edit it; False when it was not shown."""
-        part = OutboundPart(part_id=self._part_id, address=self._address, text=text, markup=self._can.markup, reply_to=self._reply_to)
-        if self.preview_id:
-            assert isinstance(self._channel, Editing), "previews are made only for channels that edit"
-            call = self._channel.edit(self._address, self.preview_id, part)
-        else:
-            call = self._channel.send(part)
-        match await asked(call, SIGN_LIMIT_S, f"a preview in {self._address}"):
-            case Sent(platform_ids=ids):
-                if not self.preview_id and ids:
-                    self.preview_id = ids[0]
-                    await self._keep(ids)
+        part = OutboundPart(part_id=self._part_id, address=self._address, text=text, markup=self._can.markup, reply_to=self._reply_to, preview=True)
+        if self.preview.id:
+            return await self._edit(part)
+        if self.preview.tried is None:
+            await self._keep(Preview(tried=Tried(part=part, at=self._clock())))
+        elif not self._shown_once(self.preview.tried):
+            self._may_preview = False  # nobody knows of it: no other is sent (CH-92), and the answer's part settles it
+            return False
+        match await self._asked(self._channel.send(part)):
+            case Sent(platform_ids=(first, *_)):
+                await self._keep(Preview(id=first))
                 return True
-            case TryLater(after_s=after):
-                if after:
-                    self._gates.close(self._address, self._clock(), after + MARGIN_S)
-            case Refused(gone=True):
-                self.preview_id, self._may_preview = "", False
-            case Unknown() if self._can.resend_key_s is not None:
-                pass  # the next try shows the same message, or finds it shown
+            case Unknown() | Sent():
+                pass
+            case TryLater():
+                await self._untried(part)
             case _:
-                self._may_preview = bool(self.preview_id)  # a first preview of which nothing is known is not tried again
+                self._may_preview = False
+                await self._untried(part)
         return False
+
+    async def _edit(self, part: OutboundPart) -> bool:
+        assert isinstance(self._channel, Editing), "previews are made only for channels that edit"
+        match await self._asked(self._channel.edit(self._address, self.preview.id, part)):
+            case Sent():
+                return True
+            case Refused(gone=True):
+                self.preview, self._may_preview = NO_PREVIEW, False
+            case _:
+                pass
+        return False
+
+    def _shown_once(self, tried: Tried) -> bool:
+        """Whether the platform still shows a first preview once, however often it is sent."""
+        key_s = preview_key_s(self._can)
+        return key_s is not None and self._clock() - tried.at < timedelta(seconds=key_s)
+
+    async def _untried(self, part: OutboundPart) -> None:
+        """It provably did not leave; what an earlier try may have shown stays in doubt."""
+        if self.preview.tried is not None and self.preview.tried.part == part:
+            await self._keep(NO_PREVIEW)
+
+    async def _asked(self, call: Awaitable[SendOutcome]) -> SendOutcome:
+        outcome = await asked(call, SIGN_LIMIT_S, f"a preview in {self._address}")
+        if isinstance(outcome, TryLater) and outcome.after_s:
+            self._gates.close(self._address, self._clock(), outcome.after_s + MARGIN_S)
+        return outcome

@@ -15,6 +15,7 @@ from channels.port import Capabilities, Channel
 from channels.render import render
 from gateway.gate import Gates
 from gateway.lanes import RunningTurn
+from gateway.previews import NO_PREVIEW, Preview
 from gateway.signs import Draft, Signs
 from gateway.streams import Streams
 from gateway.turn_store import TurnStart
@@ -22,7 +23,7 @@ from gateway.turn_store import TurnStart
 SNAPSHOT_EVERY_S = 0.25
 SNAPSHOT_SHARE = 20  # a snapshot that took 10 ms to render is followed by the next after 200 ms at the earliest
 
-StorePreview = Callable[[str, tuple[str, ...]], Awaitable[None]]
+NotePreview = Callable[[str, Preview], Awaitable[None]]
 
 
 class Stages:
@@ -34,14 +35,14 @@ class Stages:
         streams: Streams,
         gates: Gates,
         clock: Callable[[], datetime],
-        store_preview: StorePreview,
+        note_preview: NotePreview,
         older_parts: Callable[[str], bool],
     ) -> None:
         """`older_parts`: whether a chat still has unsent parts; then no preview may overtake them (CH-81)."""
         self._streams = streams
         self._gates = gates
         self._clock = clock
-        self._store_preview = store_preview
+        self._note_preview = note_preview
         self._older_parts = older_parts
 
     def __call__(self, start: TurnStart, turn: RunningTurn, channel: Channel | None) -> PageStage | AppStage:
@@ -49,8 +50,8 @@ class Stages:
             return PageStage(self._streams, start, turn)
         address = Address.parse(start.conversation.key)
 
-        async def store(ids: tuple[str, ...]) -> None:
-            await self._store_preview(turn.turn_id, ids)
+        async def note(preview: Preview) -> None:
+            await self._note_preview(turn.turn_id, preview)
 
         signs = Signs(
             channel=channel,
@@ -59,10 +60,10 @@ class Stages:
             gates=self._gates,
             clock=self._clock,
             shorten=shorten,
-            store_preview=store,
-            part_id=f"{turn.turn_id}.preview",
+            note_preview=note,
+            part_id=f"{turn.turn_id}.{start.attempt}.preview",
             reply_to=turn.items[0].platform_message_id,
-            preview_id=start.preview_id,
+            preview=start.preview,
             may_preview=not self._older_parts(str(address)),
         )
         return AppStage(self._streams, signs, start, turn)
@@ -92,8 +93,8 @@ class PageStage:
     async def __aexit__(self, *error: object) -> None:
         return None
 
-    async def settle(self) -> str:
-        return ""
+    async def settle(self) -> Preview:
+        return NO_PREVIEW
 
     def delta(self, text: str) -> None:
         self._turn.progress = time.monotonic()
@@ -136,7 +137,7 @@ class AppStage:
             self._task.cancel()
         await self._group.__aexit__(None, None, None)
 
-    async def settle(self) -> str:
+    async def settle(self) -> Preview:
         return await self._signs.settle()
 
     def delta(self, text: str) -> None:

@@ -1,6 +1,6 @@
 """One answer without a conversation: whoever asks brings the whole talk, and nothing of it is kept but what it cost (WO-17, WO-50).
 
-The same characters, models, budgets and rate limits as in a chat. Memory of the person is not read here yet, and deep memory never will be.
+The same characters, models, budgets and rate limits as in a chat. Saved memories are read and written as the policy says; deep memory never runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
@@ -24,11 +23,15 @@ from channels.render import is_silent
 from gateway.budgets import Budgets
 from gateway.cast import character_of
 from gateway.config import Config
+from gateway.memory_notices import as_json
+from gateway.model_calls import record_calls
 from gateway.models import Models
 from gateway.progress import Ended, Grown, Quiet, Step
 from gateway.rates import Rates
+from gateway.saved_api import ApiMemories
+from gateway.saved_turn import NO_SAVED_TURN, SavedTurn
 from gateway.tally import Tally
-from gateway.turn_store import record_calls
+from gateway.zones import first_known, otherwise
 from memory.database import Database
 from memory.errors import StoreUnavailable
 
@@ -85,6 +88,7 @@ class Stateless:
         budgets: Budgets,
         rates: Rates,
         tally: Tally,
+        memories: ApiMemories,
         concurrency: int,
     ) -> None:
         """`concurrency`: answers made at the same time; more wait."""
@@ -95,6 +99,7 @@ class Stateless:
         self._budgets = budgets
         self._rates = rates
         self._tally = tally
+        self._memories = memories
         self._slots = asyncio.Semaphore(concurrency)
         self._learned: dict[str, int] = {}  # windows of models, as they turned out (WD-96)
         self._running: set[_Waker] = set()
@@ -151,31 +156,47 @@ class Stateless:
 
     async def _made(self, asked: Asked, sink: _Waker, record: Record) -> Ended:
         began = time.monotonic()
+        sitting = _Sitting()
         state = "stopped"
         try:
             async with self._slots:
-                ended = await self._thought(asked, sink, record)
+                ended = await self._thought(asked, sink, record, sitting)
             state = ended.state
         finally:
+            await self._settle(sitting.saved, answered=state == "answered")
             await self._account(asked, record, state, time.monotonic() - began)
         return ended
 
-    async def _thought(self, asked: Asked, sink: _Waker, record: Record) -> Ended:
+    async def _settle(self, saved: SavedTurn, *, answered: bool) -> None:
+        """Without an answer nothing stays of what it wrote to saved memories (SM-71)."""
+        if not answered:
+            try:
+                await self._memories.take_back(saved)
+            except StoreUnavailable as error:
+                log.warning("what a failed answer remembered could not be taken back: %s", error)
+
+    async def _thought(self, asked: Asked, sink: _Waker, record: Record, sitting: _Sitting) -> Ended:
         config = self._config()
         limits = config.turn
         budget = Budget(steps=limits.max_steps, tokens=limits.max_tokens, seconds=limits.max_seconds, tool_seconds=limits.tool_timeout_s)
         turn = _turn(asked, config, self._clock())
         try:
             async with self._models.for_reply(turn.character.model) as models, asyncio.timeout(budget.seconds):
+                said = (*turn.history, turn.newest)
+                sitting.saved = await self._memories.of(asked.person_id, asked.channel, said, turn.character, record, models[0])
+                turn = replace(turn, saved=sitting.saved.shown)
                 runtime = Runtime(models, budget=budget, max_prompt=config.agent_max_context_tokens, learned=self._learned)
-                await runtime.run(turn, sink=sink, record=record, steering=tuple)
+                await runtime.run(turn, sink=sink, record=record, steering=tuple, tools=sitting.saved.tools)
         except TimeoutError:
             return Ended(state="failed", code=BudgetExceeded.code, usage=_usage(record))
         except AgentError as error:
             log.warning("an answer for %s failed: %s", asked.purpose, error)
             return Ended(state="failed", code=error.code, usage=_usage(record))
         text = "" if is_silent(record.text) else record.text.strip()
-        return Ended(state="empty" if is_blank(text) else "answered", text=text, usage=_usage(record), finish=record.finish)
+        if is_blank(text):
+            return Ended(state="empty", text=text, usage=_usage(record), finish=record.finish)
+        memories = tuple(as_json(await self._memories.told(sitting.saved)))
+        return Ended(state="answered", text=text, usage=_usage(record), finish=record.finish, memories=memories)
 
     async def _account(self, asked: Asked, record: Record, state: str, seconds: float) -> None:
         """What it cost, for budgets, metrics and the usage page. A store that cannot be written costs these rows, never the answer."""
@@ -192,6 +213,13 @@ class Stateless:
             await self._db.write(work)
         except StoreUnavailable as error:
             log.warning("the usage of an answer for %s was not stored: %s", asked.purpose, error)
+
+
+@dataclass(slots=True)
+class _Sitting:
+    """What is known of an answer while it is made, and stays known when it fails."""
+
+    saved: SavedTurn = NO_SAVED_TURN
 
 
 class _Waker:
@@ -221,7 +249,7 @@ class _Waker:
 
 def _turn(asked: Asked, config: Config, now: datetime) -> Turn:
     character = character_of(config, asked.character)
-    zone = asked.timezone or config.timezone
+    zone = first_known(asked.timezone, config.timezone)
     own_limit = config.account(character.model).max_output_tokens
     limits = [limit for limit in (asked.max_output_tokens, own_limit) if limit]
     *earlier, newest = asked.said
@@ -231,7 +259,7 @@ def _turn(asked: Asked, config: Config, now: datetime) -> Turn:
         character=character,
         newest=newest,
         history=tuple(earlier),
-        now=now.astimezone(ZoneInfo(zone)) if zone else now.astimezone(),
+        now=now.astimezone(otherwise(zone)),
         zone=zone or "local",
         head_notes=(f"[instructions of the program that asks]\n{asked.instructions}\n[end of its instructions]",) if asked.instructions else (),
         purpose=asked.purpose,

@@ -16,6 +16,7 @@ from enum import StrEnum
 from channels.errors import ChannelError, CredentialRefused
 from channels.message import Account
 from channels.port import Channel, Deliver
+from gateway import channel_words
 from memory.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -42,10 +43,13 @@ class ChannelStatus:
     account: Account
     state: ChannelState
     reason: str = ""
+    code: str = ""  # the kind of fault, for a reader of another language; empty when the reason is all there is
     proven_at: datetime | None = None
     last_in: datetime | None = None
     last_out: datetime | None = None
     last_error: str = ""
+    last_error_code: str = ""
+    last_error_delivery: str = ""  # the delivery that the error was about, empty when it was about none
 
 
 class Supervisor:
@@ -68,6 +72,8 @@ class Supervisor:
         self.last_in: datetime | None = None
         self.last_out: datetime | None = None
         self.last_error = ""
+        self.last_error_code = ""
+        self.last_error_delivery = ""
         self._build = build
         self._clock = clock
         self._on_change = on_change
@@ -79,7 +85,9 @@ class Supervisor:
         self._rebuilds: deque[datetime] = deque()
         self._failures = 0
         self._refused = ""  # why a send found the account unusable
+        self._auth_probe_s: float | None = None
         self._held: tuple[ChannelState, str] | None = (ChannelState.STARTING, "")
+        self._code = ""  # of the fault that it is held for
         self._told = ChannelState.STARTING
 
     def status(self) -> ChannelStatus:
@@ -89,33 +97,46 @@ class Supervisor:
             account=self.account,
             state=state,
             reason=reason,
+            code=self._code if self._held is not None else "",
             proven_at=self._proof(),
             last_in=self.last_in,
             last_out=self.last_out,
             last_error=self.last_error,
+            last_error_code=self.last_error_code,
+            last_error_delivery=self.last_error_delivery,
         )
 
     def stop_account(self, reason: str) -> None:
         """A send found that the account itself is the problem: no further attempt until the operator acts (CH-212)."""
-        self._refused = self.last_error = reason
-        self._held = (ChannelState.AUTH_REQUIRED, reason)
-        self._tell()
+        self._refused = reason
+        self._note(reason)
+        self._hold(ChannelState.AUTH_REQUIRED, reason)
+
+    def not_sent(self, reason: str, delivery_id: str) -> None:
+        """A part for somebody was given up."""
+        self.last_error, self.last_error_code, self.last_error_delivery = reason, "", delivery_id
 
     async def run(self, deliver: Deliver) -> None:
-        """Until cancelled, or until the credential is refused: then only a changed configuration starts it again."""
+        """Until cancelled, or until the credential is refused: then only the operator's act starts it again, or a slow probe where there is one."""
         try:
             while True:
                 try:
                     await self._once(deliver)
                 except CredentialRefused as error:
-                    self.last_error = str(error)
-                    self._hold(ChannelState.AUTH_REQUIRED, str(error))
-                    return
-                except (ChannelError, StoreUnavailable) as error:
+                    said = self._note(str(error), error.code)
+                    self._hold(ChannelState.AUTH_REQUIRED, said, error.code)
+                    if self._auth_probe_s is None:
+                        return
+                    await asyncio.sleep(self._auth_probe_s)
+                    self._refused = ""
+                    continue
+                except ChannelError as error:
+                    self._failed(str(error), error.code)
+                except StoreUnavailable as error:
                     self._failed(str(error))
                 except Exception as error:  # one of the four homes (STYLE): whatever an adapter raises, the others go on
                     log.exception("channel %s failed", self.account)
-                    self._failed(f"{type(error).__name__}: {error}")
+                    self._failed(f"{type(error).__name__}: {error}", "fault")
                 if self._refused:
                     self._hold(ChannelState.AUTH_REQUIRED, self._refused)
                     return
@@ -127,6 +148,7 @@ class Supervisor:
     async def _once(self, deliver: Deliver) -> None:
         """One life of the adapter; raises when it ends, and when it went deaf."""
         channel = self.channel = self._build()
+        self._auth_probe_s = channel.capabilities.auth_probe_s
         self._started = self._clock()
         self._held = None
         self._tell()
@@ -158,12 +180,11 @@ class Supervisor:
         heard = max(channel.proven_at or self._started, self._started)
         return self._clock() - heard > timedelta(seconds=channel.capabilities.liveness_s)
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, reason: str, code: str = "") -> None:
         self._failures += 1
         self._rebuilds.append(self._clock())
-        self.last_error = reason
         log.warning("channel %s: %s; trying again (%d)", self.account, reason, self._failures)
-        self._hold(ChannelState.DEGRADED, reason)
+        self._hold(ChannelState.DEGRADED, self._note(reason, code), code)
 
     def _state(self) -> tuple[ChannelState, str]:
         if self._held is not None:
@@ -172,15 +193,21 @@ class Supervisor:
         while self._rebuilds and self._clock() - self._rebuilds[0] > timedelta(hours=1):
             self._rebuilds.popleft()
         if self.channel.proven_at is None:
-            return ChannelState.STARTING, ""
+            return (ChannelState.READY, "unproven") if self.channel.capabilities.called else (ChannelState.STARTING, "")
         if self._deaf(self.channel):
             return ChannelState.DEGRADED, "heard nothing for too long"
         if len(self._rebuilds) > REBUILDS_PER_HOUR:
             return ChannelState.DEGRADED, f"started {len(self._rebuilds)} times within an hour"
         return ChannelState.READY, ""
 
-    def _hold(self, state: ChannelState, reason: str) -> None:
-        self._held = (state, reason)
+    def _note(self, reason: str, code: str = "") -> str:
+        """What people are told of a fault: the particulars are in the log."""
+        self.last_error = channel_words.reason(self.account.channel, code, reason)
+        self.last_error_code, self.last_error_delivery = code, ""
+        return self.last_error
+
+    def _hold(self, state: ChannelState, reason: str, code: str = "") -> None:
+        self._held, self._code = (state, reason), code
         self._tell()
 
     def _tell(self) -> None:

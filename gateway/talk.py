@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
 
 from agent.turn import Said
 from gateway.language import say
 from memory import tokens
 from memory.conversations import Message
+from memory.profiles import MessageSize
 from memory.window import TurnSize
+
+NO_DATES: Mapping[int, str] = {}
 
 
 def spoken(message: Message, *, language: str, files: str = "", in_group: bool = False) -> str:
-    """The words of one message: a quote it answers, its text, its files; in groups with its author's name (CH-13)."""
-    parts = [message.text, files]
+    """The words of one message: a quote it answers, its text, its files; in groups with its author's name (CH-13). What a task of ours said is marked
+    (WD-138)."""
+    own = say(language, "task_mark", text=message.text) if message.origin == "scheduled" else message.text
+    parts = [own, files]
     if message.reply_to and (quote := message.reply_to.get("quote") or message.reply_to.get("excerpt")):
-        parts.insert(0, say(language, "quoted", text=quote))
+        author = message.reply_to.get("author_name")
+        parts.insert(0, say(language, "quoted_by", name=author, text=quote) if author else say(language, "quoted", text=quote))
     text = "\n".join(part for part in parts if part)
     return f"{message.author_name}: {text}" if in_group and message.role == "user" and message.author_name else text
 
 
 def stand_ins(message: Message, language: str) -> str:
-    """Files of older messages: named, not shown again."""
-    return "\n".join(say(language, "stand_in_attachment", kind=item["kind"], name=item["name"]) for item in message.attachments)
+    """Files of older messages: named, not shown again; of voice notes the words."""
+    return "\n".join(
+        say(language, "voice_note", text=item["transcript"])
+        if item.get("transcript")
+        else say(language, "stand_in_attachment", kind=item["kind"], name=item["name"])
+        for item in message.attachments
+    )
 
 
-def history(log: Iterable[Message], *, language: str, in_group: bool) -> tuple[Said, ...]:
-    """The earlier talk, oldest first. Several messages of one turn by one side are one: some models insist on taking turns (CH-66)."""
-    said: list[Said] = []
-    for (by_us, _turn), group in groupby(log, key=lambda message: (message.role == "assistant", message.turn_id)):
-        text = "\n".join(spoken(message, language=language, files=stand_ins(message, language), in_group=in_group) for message in group)
-        if said and said[-1].by_us == by_us:
-            said[-1] = Said(text=f"{said[-1].text}\n{text}", by_us=by_us)
+def sides(log: Iterable[Message], *, answering: str = "") -> list[tuple[bool, list[Message]]]:
+    """The talk as two sides take turns in it, ours marked True: some models insist on that (CH-66).
+
+    `answering`: where several characters talk, who answers now: what the others said stands on the other side (WO-40). Empty: one character.
+    """
+    found: list[tuple[bool, list[Message]]] = []
+    for message in log:
+        ours = message.role == "assistant" and (not answering or message.author_character == answering)
+        if found and found[-1][0] == ours:
+            found[-1][1].append(message)
         else:
-            said.append(Said(text=text, by_us=by_us))
-    return tuple(said)
+            found.append((ours, [message]))
+    return found
+
+
+def history(log: Iterable[Message], *, language: str, in_group: bool, answering: str = "", dates: Mapping[int, str] = NO_DATES) -> tuple[Said, ...]:
+    """The earlier talk, oldest first, as `sides` parts it; what another character said has its name before it.
+
+    `dates`: by number, of messages that are told with their date (RS-57).
+    """
+
+    def words(message: Message, ours: bool) -> str:
+        text = spoken(message, language=language, files=stand_ins(message, language), in_group=in_group)
+        named = f"{message.author_name}: {text}" if message.role == "assistant" and not ours and message.author_name else text
+        return f"[{dates[message.seq]}] {named}" if message.seq in dates else named
+
+    return tuple(
+        Said(text="\n".join(words(message, ours) for message in messages), by_us=ours) for ours, messages in sides(log, answering=answering)
+    )
+
+
+def message_sizes(log: Sequence[Message]) -> list[MessageSize]:
+    """The messages of a log with their sizes and their turns, as `sizes` counts them."""
+    found: list[MessageSize] = []
+    turn, previous = 0, ""
+    for message in log:
+        if not found or (message.role == "user" and message.turn_id != previous):
+            turn += 1
+        found.append(MessageSize(seq=message.seq, tokens=tokens.MESSAGE_TOKENS + tokens.count(message.text), turn_id=str(turn)))
+        previous = message.turn_id
+    return found
 
 
 def sizes(log: Sequence[Message]) -> list[TurnSize]:

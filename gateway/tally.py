@@ -40,6 +40,11 @@ class Tally:
         if state is PartState.SENT and (supervisor := self._channels.supervisor(account)) is not None:
             supervisor.last_out = self._clock()
 
+    def given_up(self, part: OpenPart, reason: str) -> None:
+        """A part will never be sent: shown with its delivery id (CH-213)."""
+        if (supervisor := self._channels.supervisor(part.part.address.account)) is not None:
+            supervisor.not_sent(reason, part.delivery_id)
+
     def stored(self, account: Account) -> None:
         """An answer joined the log: on a channel whose readers see the log itself, that was sending it."""
         can = self._channels.capabilities(account)

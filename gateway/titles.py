@@ -16,10 +16,11 @@ from agent.turn import ModelCall
 from gateway.config import Config
 from gateway.job_store import Job, enqueue
 from gateway.jobs import JobContext, JobResult
+from gateway.model_calls import record_calls
 from gateway.models import Models
 from gateway.shapes import chat_json
 from gateway.streams import Streams
-from gateway.turn_store import TurnEnd, TurnStart, record_calls
+from gateway.turn_store import TurnEnd, TurnStart
 from memory import conversations
 from memory.database import Database
 

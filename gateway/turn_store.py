@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from agent.turn import ModelCall
-from gateway import inbox, outbox_store
+from gateway import casting, inbox, live_entries, live_window, outbox_store, previews, saved_undo, trimming, windows
+from gateway.challenges import OVER, is_over
+from gateway.config import Config
 from gateway.inbox import ATTEMPTS_MAX, Waiting
+from gateway.language import guess
+from gateway.live_entries import Asked
+from gateway.model_calls import CallRow, record_calls
 from gateway.outbox_store import NewPart
-from memory import conversations
+from gateway.previews import NO_PREVIEW, Preview
+from gateway.talk import message_sizes
+from memory import conversations, scope_switches
 from memory.conversations import Conversation, Message
-from memory.schema import messages, model_calls, people, turns
-
-CallRow = tuple[ModelCall, Mapping[str, Any]]
+from memory.saved.store import Limits
+from memory.schema import messages, people, turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStart:
-    """What a turn begins with. `attempt` counts from 1 and grows with every regenerate; `dead`: it has been tried too often."""
+    """What a turn begins with. `attempt` counts from 1 and grows with every regenerate; `dead`: it has been tried too often.
+
+    `scope`: whose memory it has, settled when its question arrived, empty for none (WD-9); `blocks`: stands for turns that left the talk (WD-43);
+    `dates`: of messages of earlier days, by number (RS-57);
+    `knowledge`: the scope's own switch for knowledge pages, None where it has none.
+    """
 
     conversation: Conversation
     person: Mapping[str, Any]
     questions: tuple[Message, ...]
     history: tuple[Message, ...]
     attempt: int
-    preview_id: str = ""
+    scope: str = ""
+    blocks: str = ""
+    dates: Mapping[int, str] = field(default_factory=dict[int, str])
+    knowledge: bool | None = None
+    preview: Preview = NO_PREVIEW  # what an earlier try of it left on show
     dead: bool = False
+    via: str = ""  # how its newest words came, where that is no app or page: as the adapter says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,44 +58,71 @@ class TurnEnd:
     rows: tuple[int, ...]  # of the inbox
     attempt: int = 1
     answer: str = ""
+    scope: str = ""
+    foreign_text: bool = False
     character: str = ""
     character_name: str = ""
+    speaks_as: str = ""  # named before the words in a chat app, where several characters talk (WO-40)
     notice: str = ""
     error_code: str = ""
     receipt: Mapping[str, Any] = field(default_factory=dict[str, Any])
     steered: tuple[Waiting, ...] = ()
     window_edge: int | None = None
+    into: trimming.Into = "blocks"  # what the turns that leave become
+    overflowed: bool = False  # the model refused the talk as too long, so its oldest turns leave (WD-94)
     row_state: str = "done"
+    recalled: Mapping[str, Any] | None = None  # of the past, for a retry (RS-79)
 
 
+_LIMITS = Limits()
+_CONFIG = Config()
 _PERSON = sa.select(people.c.id, people.c.name, people.c.role, people.c.scope, people.c.language, people.c.timezone).where(
     people.c.id == sa.bindparam("id")
 )
-_TURN = sa.select(turns.c.preview_ids).where(turns.c.id == sa.bindparam("id"))
+_TURN = sa.select(turns.c.preview_ids, turns.c.receipt).where(turns.c.id == sa.bindparam("id"))
 _NEWEST_ATTEMPT = sa.select(sa.func.max(messages.c.attempt)).where(messages.c.turn_id == sa.bindparam("turn"), messages.c.role != "user")
+_RESERVED = sa.select(people.c.id).where(people.c.id.in_(sa.bindparam("ids", expanding=True)), people.c.privacy == "full")
 _BEGIN = sa.insert(turns)
 _BEGIN_AGAIN = (
     sa.update(turns)
     .where(turns.c.id == sa.bindparam("of"))
-    .values(state="running", attempt=sa.bindparam("attempt_now"), started_at=sa.bindparam("now"), ended_at=None, error_code="")
+    .values(
+        state="running",
+        attempt=sa.bindparam("attempt_now"),
+        scope=sa.bindparam("new_scope"),
+        started_at=sa.bindparam("now"),
+        ended_at=None,
+        error_code="",
+    )
 )
 _END = (
     sa.update(turns)
     .where(turns.c.id == sa.bindparam("of"))
-    .values(preview_ids=sa.null(), **{name: sa.bindparam(f"new_{name}") for name in ("state", "model", "error_code", "receipt", "ended_at")})
+    .values(
+        preview_ids=sa.null(),
+        **{name: sa.bindparam(f"new_{name}") for name in ("state", "character", "model", "error_code", "receipt", "ended_at")},
+    )
 )
+_RECALLED = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(recalled=sa.bindparam("kept", type_=turns.c.recalled.type))
 _WITHDRAWN = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(state="stopped", ended_at=sa.bindparam("now"))
-_PREVIEW = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(preview_ids=sa.bindparam("ids"))
 _JOIN_MESSAGES = (
     sa.update(messages).where(messages.c.id.in_(sa.bindparam("messages", expanding=True))).values(turn_id=sa.bindparam("turn"))
 )
-_CALL = sa.insert(model_calls)
 
 
-def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime, *, attempts_max: int = ATTEMPTS_MAX) -> TurnStart | None:
+def begin(
+    connection: sa.Connection,
+    items: Sequence[Waiting],
+    now: datetime,
+    *,
+    attempts_max: int = ATTEMPTS_MAX,
+    limits: Limits = _LIMITS,
+    config: Config = _CONFIG,
+) -> TurnStart | None:
     """Mark the rows as running and read what the turn needs. None when there is nothing left to answer (deleted, or answered already).
 
-    A turn that was begun before (regenerated, killed, or cut short by a drain) is another attempt of the same turn.
+    A turn that was begun before (regenerated, killed, or cut short by a drain) is another attempt of the same turn, and what the one before wrote to
+    saved memories is taken back first (SM-65, SM-71). `limits`: of their lists; `config`: for the window profile of the chat.
     """
     turn_id = items[0].turn_id
     tried = inbox.start(connection, [item.row_id for item in items], turn_id)
@@ -90,12 +132,16 @@ def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime, *,
     if chat is None:
         inbox.finish(connection, [item.row_id for item in items], now=now, state="ignored", rule="deleted")
         return None
+    if is_over(chat):  # what waited while the last turn of a challenge ran
+        inbox.finish(connection, [item.row_id for item in items], now=now, state="ignored", rule=OVER)
+        return None
     if len(items) > 1:
         connection.execute(_JOIN_MESSAGES, {"messages": [item.message_id for item in items], "turn": turn_id})
-    log = conversations.window(connection, chat.id, chat.window_edge)
-    questions = tuple(message for message in log if message.turn_id == turn_id and message.role == "user")
-    if not questions:
-        questions = tuple(message for message in conversations.of_turn(connection, turn_id) if message.role == "user")
+    profile = windows.profile_of(config, chat)
+    asked = tuple(message for message in conversations.of_turn(connection, turn_id) if message.role == "user")
+    live = live_window.window(connection, chat, profile, config, now, asked=Asked(before=min((each.seq for each in asked), default=0)))
+    log = live.log
+    questions = tuple(message for message in log if message.turn_id == turn_id and message.role == "user") or asked
     if not questions:
         inbox.finish(connection, [item.row_id for item in items], now=now, state="ignored", rule="deleted")
         return None
@@ -104,17 +150,89 @@ def begin(connection: sa.Connection, items: Sequence[Waiting], now: datetime, *,
     questions = tuple(sorted(questions, key=lambda message: order.get(message.id, len(order))))
     begun = connection.execute(_TURN, {"id": turn_id}).one_or_none()
     attempt = (connection.execute(_NEWEST_ATTEMPT, {"turn": turn_id}).scalar() or 0) + 1 if begun else 1
-    _open(connection, turn_id, chat, items[0].person_id, attempt, again=begun is not None, now=now)
-    person = connection.execute(_PERSON, {"id": items[0].person_id}).mappings().one_or_none()
+    if begun:
+        saved_undo.before_attempt(connection, turn_id, attempt, now, limits)
+    scope = questions[-1].scope if chat.memory_on and len({question.scope for question in questions}) == 1 else ""
+    _open(connection, turn_id, chat, items[0].person_id, attempt, scope=scope, again=begun is not None, now=now)
+    known = connection.execute(_PERSON, {"id": items[0].person_id}).mappings().one_or_none()
+    person: dict[str, Any] = {str(key): value for key, value in known.items()} if known else {}
+    history = _without_reserved(connection, chat, _before(log, turn_id, first))
+    edge = windows.edge_before(config, chat, profile, message_sizes([*history, *questions]), oldest_question=first)
+    if edge is not None and edge > chat.window_edge:
+        trimming.left(connection, chat, scope, chat.window_edge + 1, edge, now, into=windows.into(config, chat))
+        conversations.move_edge(connection, chat.id, edge)
+        chat = replace(chat, window_edge=edge)
+        history = tuple(message for message in history if message.seq > edge)
     return TurnStart(
         conversation=chat,
-        person=dict(person) if person else {},
+        person=person,
         questions=questions,
-        history=_before(log, turn_id, first),
+        history=history,
+        dates=live.dates,
         attempt=attempt,
-        preview_id=begun.preview_ids[0] if begun and begun.preview_ids else "",
+        scope=scope,
+        blocks=standing_of(connection, chat, config, now, questions, history, person) if scope else "",
+        knowledge=scope_switches.knowledge_of(connection, scope) if scope else None,
+        preview=previews.noted(begun.preview_ids) if begun else NO_PREVIEW,
         dead=tried > attempts_max,
+        via=max(inbox.hints(connection, [item.row_id for item in items if not item.action]), default="") or _via(begun),
     )
+
+
+def would_begin(
+    connection: sa.Connection, chat: Conversation, person: Mapping[str, Any], question: Message, now: datetime, config: Config
+) -> TurnStart:
+    """What a turn would begin with if `question` came now. Nothing is written, and nothing leaves the window (RS-78)."""
+    profile = windows.profile_of(config, chat)
+    live = live_window.window(connection, chat, profile, config, now, asked=Asked(before=question.seq))
+    history = _without_reserved(connection, chat, _before(live.log, question.turn_id, question.seq))
+    edge = windows.edge_before(config, chat, profile, message_sizes([*history, question]), oldest_question=question.seq) or 0
+    history = tuple(message for message in history if message.seq > edge)
+    return TurnStart(
+        conversation=chat,
+        person=person,
+        questions=(question,),
+        history=history,
+        dates=live.dates,
+        attempt=1,
+        scope=question.scope,
+        blocks=standing_of(connection, chat, config, now, (question,), history, person) if question.scope else "",
+        knowledge=scope_switches.knowledge_of(connection, question.scope) if question.scope else None,
+    )
+
+
+def standing_of(
+    connection: sa.Connection,
+    chat: Conversation,
+    config: Config,
+    now: datetime,
+    questions: Sequence[Message],
+    history: Sequence[Message],
+    person: Mapping[str, Any],
+) -> str:
+    """What stands for the talk that is not sent, as the character that answers may know it (RS-93)."""
+    character = casting.who_answers(config, chat, questions, history)
+    people = {message.author_name for message in (*history, *questions) if message.role == "user" and message.author_name}
+    language = str(person.get("language") or "") or guess(questions[-1].text)
+    asked = Asked(before=min(question.seq for question in questions), reader=live_entries.reader_of(chat, character, people, language))
+    live = {message.seq for message in (*history, *questions)}
+    return live_window.standing(connection, chat, windows.profile_of(config, chat), config, now, asked=asked, live=live)
+
+
+def _via(begun: sa.Row[Any, Any] | None) -> str:
+    """As it was known when the turn was answered before."""
+    known: Mapping[str, Any] = (begun.receipt if begun is not None else None) or {}
+    return str(known.get("via", ""))
+
+
+def _without_reserved(connection: sa.Connection, chat: Conversation, history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """In spaces, without what people with privacy `full` said and what was answered to them (SM-13)."""
+    if chat.space_id is None:
+        return history
+    speakers = {message.author_person_id for message in history if message.author_person_id}
+    reserved = set(connection.execute(_RESERVED, {"ids": list(speakers)}).scalars())
+    theirs = {message.turn_id for message in history if message.author_person_id in reserved and message.turn_id}
+    return tuple(message for message in history if message.author_person_id not in reserved and message.turn_id not in theirs)
 
 
 def _before(log: Sequence[Message], turn_id: str, first: int) -> tuple[Message, ...]:
@@ -131,31 +249,35 @@ def _before(log: Sequence[Message], turn_id: str, first: int) -> tuple[Message, 
     return tuple(sorted(earlier, key=lambda message: (place(message), message.seq)))
 
 
-def _open(connection: sa.Connection, turn_id: str, chat: Conversation, person_id: str, attempt: int, *, again: bool, now: datetime) -> None:
+def _open(
+    connection: sa.Connection, turn_id: str, chat: Conversation, person_id: str, attempt: int, *, scope: str, again: bool, now: datetime
+) -> None:
     if again:
-        connection.execute(_BEGIN_AGAIN, {"of": turn_id, "attempt_now": attempt, "now": now})
+        connection.execute(_BEGIN_AGAIN, {"of": turn_id, "attempt_now": attempt, "new_scope": scope, "now": now})
         return
     connection.execute(_BEGIN, {
         "id": turn_id, "conversation_id": chat.id, "person_id": person_id, "state": "running", "attempt": attempt,
-        "character": chat.character, "started_at": now,
+        "character": chat.character, "scope": scope, "started_at": now,
     })  # fmt: skip
 
 
-def store_preview(connection: sa.Connection, turn_id: str, ids: Sequence[str]) -> None:
-    """The preview on show, before its next edit (CH-97)."""
-    connection.execute(_PREVIEW, {"of": turn_id, "ids": list(ids)})
-
-
 def end(
-    connection: sa.Connection, ending: TurnEnd, *, parts: Sequence[NewPart], calls: Sequence[CallRow], now: datetime
+    connection: sa.Connection, ending: TurnEnd, *, parts: Sequence[NewPart], calls: Sequence[CallRow], now: datetime, limits: Limits = _LIMITS
 ) -> list[Message]:
-    """The reply, its outbox rows and the end of `running`, in one transaction. Returns the messages that joined the log."""
+    """The reply, its outbox rows and the end of `running`, in one transaction. Returns the messages that joined the log.
+
+    Without a reply that is stored, what it wrote to saved memories is taken back (SM-71).
+    """
     rows = [*ending.rows, *(item.row_id for item in ending.steered)]
-    if conversations.conversation(connection, ending.conversation_id) is None:  # deleted meanwhile: nobody is to read this, but it was paid for
+    chat = conversations.conversation(connection, ending.conversation_id)
+    withdrawn = conversations.is_withdrawn(connection, ending.turn_id)
+    if chat is None or withdrawn or not ending.answer:
+        saved_undo.unanswered(connection, ending.turn_id, ending.attempt, now, limits)
+    if chat is None:  # deleted meanwhile: nobody is to read this, but it was paid for
         inbox.finish(connection, rows, now=now, state="ignored", rule="deleted")
         record_calls(connection, [(call, {**of, "conversation_id": ""}) for call, of in calls], now)
         return []
-    if conversations.is_withdrawn(connection, ending.turn_id):  # edited and sent again meanwhile: the answer is to words that left the talk
+    if withdrawn:  # edited and sent again meanwhile: the answer is to words that left the talk
         connection.execute(_WITHDRAWN, {"of": ending.turn_id, "now": now})
         inbox.finish(connection, rows, now=now, state="ignored", rule="withdrawn")
         record_calls(connection, calls, now)
@@ -177,6 +299,8 @@ def end(
                 text=ending.answer,
                 attempt=ending.attempt,
                 outcome=ending.state,
+                scope=ending.scope,
+                foreign_text=ending.foreign_text,
             )
         )
     if ending.notice:
@@ -194,29 +318,18 @@ def end(
             )
         )
     connection.execute(_END, {
-        "of": ending.turn_id, "new_state": ending.state, "new_model": calls[-1][0].model if calls else "", "new_error_code": ending.error_code,
-        "new_receipt": dict(ending.receipt), "new_ended_at": now,
+        "of": ending.turn_id, "new_state": ending.state, "new_character": ending.character, "new_model": calls[-1][0].model if calls else "",
+        "new_error_code": ending.error_code, "new_receipt": dict(ending.receipt), "new_ended_at": now,
     })  # fmt: skip
+    if ending.recalled is not None:
+        connection.execute(_RECALLED, {"of": ending.turn_id, "kept": dict(ending.recalled)})
     if ending.steered:
         inbox.join(connection, [item.row_id for item in ending.steered], ending.turn_id)
         connection.execute(_JOIN_MESSAGES, {"messages": [item.message_id for item in ending.steered], "turn": ending.turn_id})
     inbox.finish(connection, rows, now=now, state=ending.row_state, rule=ending.error_code)
     outbox_store.put(connection, parts, now)
     record_calls(connection, calls, now)
-    if ending.window_edge is not None:
+    if ending.window_edge is not None and ending.window_edge > chat.window_edge:
+        trimming.left(connection, chat, ending.scope, chat.window_edge + 1, ending.window_edge, now, overflow=ending.overflowed, into=ending.into)
         conversations.move_edge(connection, ending.conversation_id, ending.window_edge)
     return added
-
-
-def record_calls(connection: sa.Connection, calls: Sequence[CallRow], now: datetime) -> None:
-    """Usage: each request with what it was for (turn, person, conversation, channel, purpose, cost; all optional)."""
-    if calls:
-        connection.execute(_CALL, [_call_row(call, of, now) for call, of in calls])
-
-
-def _call_row(call: ModelCall, of: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    return {
-        "model": call.model, "outcome": call.outcome, "input_tokens": call.usage.input_tokens, "output_tokens": call.usage.output_tokens,
-        "cached_tokens": call.usage.cached_tokens, "estimated": call.usage.estimated, "milliseconds": call.milliseconds, "at": now,
-        "turn_id": "", "person_id": "", "conversation_id": "", "channel": "", "purpose": "reply", "cost": 0.0, **of,
-    }  # fmt: skip

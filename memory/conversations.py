@@ -7,24 +7,31 @@ what a rewind or a deletion takes away keeps its row and changes its state.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from memory import schema
-from memory.ids import ConversationId, MessageId, PersonId, SpaceId, TurnId, new_conversation, new_message, new_turn
-from memory.schema import conversations, message_refs, messages, turns
+from memory import coverage as covering
+from memory.ids import ConversationId, MessageId, PersonId, SpaceId, TurnId, new_conversation, new_message
+from memory.recall import chunk_store, summary_rows
+from memory.schema import conversations, message_refs, messages
 
+_LAST_SEQ = 2**62  # beyond every number of the log
+CLEARED = "context.cleared"  # the setting of a chat that holds the number of the last message when its context was emptied for good
+JUMPED = "window.jump"  # the one that holds where the edge of its window was before it jumped
 SPOKEN = ("person", "assistant", "scheduled")  # origins that are talk; notices, commands and their answers are not (WD-117)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """One chat; `key` is its address `channel:account:chat[:thread]`. `turns_left` counts in challenge chats only."""
+    """One chat; `key` is its address `channel:account:chat[:thread]`. `turns_left` counts in challenge chats only.
+
+    `characters`: ids of all who answer here, the first one included; empty = `character` alone (WO-40). `challenge`: which one a challenge chat
+    plays; empty = its character alone. `mode`, `record`, `recall_on` and `settings`: as in `memory.schema`.
+    """
 
     id: ConversationId
     key: str
@@ -47,11 +54,27 @@ class Conversation:
     turns_left: int | None
     created_at: datetime
     updated_at: datetime
+    characters: tuple[str, ...] = ()
+    challenge: str = ""
+    mode: str = ""
+    record: str = ""
+    recall_on: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    forked_from: str = ""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The ids of all characters that answer here, one at least."""
+        return self.characters or (self.character,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One entry of the log. `role` is user, assistant or notice; `origin` is person, assistant, command, notice, scheduled or imported."""
+    """One entry of the log. `role` is user, assistant or notice; `origin` is person, assistant, command, notice, scheduled or imported.
+    `author_character`: who answered, an id of the configuration.
+
+    `scope`: whose memory it belongs to, empty for nobody's (WD-9); `foreign_text`: it holds, or was made from, words of others (WD-67).
+    """
 
     seq: int
     id: MessageId
@@ -68,11 +91,14 @@ class Message:
     attachments: tuple[Mapping[str, Any], ...]
     reply_to: Mapping[str, Any] | None
     created_at: datetime
+    scope: str = ""
+    foreign_text: bool = False
+    author_character: str = ""
 
 
 _CONVERSATION = [conversations.c[name] for name in Conversation.__dataclass_fields__]
 _MESSAGE = [messages.c[name] for name in Message.__dataclass_fields__]
-_SHOWN = (messages.c.state == "live") & messages.c.canonical
+SHOWN = (messages.c.state == "live") & messages.c.canonical
 
 _BY_KEY = sa.select(*_CONVERSATION).where(conversations.c.key == sa.bindparam("key"), conversations.c.deleted_at.is_(None))
 _BY_ID = sa.select(*_CONVERSATION).where(conversations.c.id == sa.bindparam("id"), conversations.c.deleted_at.is_(None))
@@ -90,27 +116,27 @@ _WINDOW = (
         messages.c.conversation_id == sa.bindparam("id"),
         messages.c.seq > sa.bindparam("edge"),
         messages.c.origin.in_(SPOKEN),
-        _SHOWN,
+        SHOWN,
     )
     .order_by(messages.c.seq)
 )
 _PAGE = (
     sa.select(*_MESSAGE)
-    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.seq < sa.bindparam("before"), _SHOWN)
+    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.seq < sa.bindparam("before"), SHOWN)
     .order_by(messages.c.seq.desc())
     .limit(sa.bindparam("limit"))
 )
 _MESSAGE_BY_ID = sa.select(*_MESSAGE).where(messages.c.id == sa.bindparam("id"))
-_OF_TURN = sa.select(*_MESSAGE).where(messages.c.turn_id == sa.bindparam("turn_id"), _SHOWN).order_by(messages.c.seq)
-_LAST_ANSWER = (
-    sa.select(*_MESSAGE)
-    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.role == "assistant", messages.c.origin == "assistant", _SHOWN)
+_OF_TURN = sa.select(*_MESSAGE).where(messages.c.turn_id == sa.bindparam("turn_id"), SHOWN).order_by(messages.c.seq)
+_LAST_QUESTION = (
+    sa.select(messages.c.turn_id)
+    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.role == "user", messages.c.origin == "person", SHOWN)
     .order_by(messages.c.seq.desc())
     .limit(1)
 )
-_LAST_QUESTION = (
-    sa.select(messages.c.turn_id)
-    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.role == "user", messages.c.origin == "person", _SHOWN)
+_LAST_WORDS = (
+    sa.select(messages.c.text)
+    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.role == "user", messages.c.origin == "person", SHOWN)
     .order_by(messages.c.seq.desc())
     .limit(1)
 )
@@ -125,12 +151,16 @@ _OLD_ANSWERS = (
     .where(messages.c.turn_id == sa.bindparam("of"), messages.c.role != "user", messages.c.attempt < sa.bindparam("attempt_now"))
     .values(canonical=False)
 )
+_CANONICAL_ANSWERS = sa.select(messages.c.conversation_id, messages.c.seq).where(
+    messages.c.turn_id == sa.bindparam("of"), messages.c.role == "assistant", messages.c.canonical
+)
 _REF = sa.select(message_refs.c.message_id).where(
     message_refs.c.channel == sa.bindparam("channel"),
     message_refs.c.account == sa.bindparam("account"),
     message_refs.c.chat_id == sa.bindparam("chat_id"),
     message_refs.c.platform_message_id == sa.bindparam("platform_message_id"),
 )
+_HOLD = sa.select(conversations.c.id).where(conversations.c.id == sa.bindparam("id")).with_for_update()
 _MOVE_EDGE = (
     sa.update(conversations)
     .where(conversations.c.id == sa.bindparam("of"), conversations.c.window_edge < sa.bindparam("edge"))
@@ -139,7 +169,14 @@ _MOVE_EDGE = (
 
 
 def _conversation(row: sa.Row[Any] | None) -> Conversation | None:
-    return None if row is None else Conversation(**row._mapping)  # pyright: ignore[reportPrivateUsage]  # SQLAlchemy's public name
+    return None if row is None else conversation_of(row._mapping)  # pyright: ignore[reportPrivateUsage]  # SQLAlchemy's public name
+
+
+def conversation_of(row: Mapping[Any, Any]) -> Conversation:
+    """From a row with the columns of `Conversation`."""
+    values: dict[str, Any] = dict(row)
+    values["characters"], values["settings"] = tuple(values["characters"] or ()), values["settings"] or {}
+    return Conversation(**values)
 
 
 def _message(row: sa.Row[Any]) -> Message:
@@ -156,6 +193,22 @@ def conversation(connection: sa.Connection, conversation_id: str) -> Conversatio
     return _conversation(connection.execute(_BY_ID, {"id": conversation_id}).one_or_none())
 
 
+def held(connection: sa.Connection, conversation_id: str) -> Conversation | None:
+    """As it is stored now, and nobody else changes it before this transaction ends."""
+    connection.execute(_HOLD, {"id": conversation_id})  # on PostgreSQL; SQLite has one writer
+    return conversation(connection, conversation_id)
+
+
+def change_settings(connection: sa.Connection, conversation_id: str, changes: Mapping[str, Any]) -> Conversation | None:
+    """Its own settings with these changed, None for one that goes; they are one column, and the others stay, whoever else writes now."""
+    fresh = held(connection, conversation_id)
+    if fresh is None:
+        return None
+    kept = {key: value for key, value in {**fresh.settings, **changes}.items() if value is not None}
+    change(connection, conversation_id, settings=kept or None)
+    return conversation(connection, conversation_id)
+
+
 def create_conversation(
     connection: sa.Connection,
     *,
@@ -169,6 +222,8 @@ def create_conversation(
     space_id: str | None = None,
     character: str = "default",
     title: str = "",
+    characters: Sequence[str] = (),
+    challenge: str = "",
     turns_left: int | None = None,
     forked_from: str = "",
 ) -> ConversationId:
@@ -176,8 +231,8 @@ def create_conversation(
     new_id = conversation_id or new_conversation()
     values: dict[str, Any] = {
         "id": new_id, "key": key, "channel": channel, "account": account, "kind": kind, "person_id": person_id, "space_id": space_id,
-        "character": character, "title": title, "title_origin": "person" if title else "", "turns_left": turns_left, "forked_from": forked_from,
-        "created_at": now, "updated_at": now,
+        "character": character, "characters": list(characters) or None, "challenge": challenge, "title": title,
+        "title_origin": "person" if title else "", "turns_left": turns_left, "forked_from": forked_from, "created_at": now, "updated_at": now,
     }  # fmt: skip
     connection.execute(_INSERT, values)
     return new_id
@@ -201,6 +256,8 @@ def add_message(
     attachments: Iterable[Mapping[str, Any]] = (),
     reply_to: Mapping[str, Any] | None = None,
     audience_people: list[str] | None = None,
+    scope: str = "",
+    foreign_text: bool = False,
 ) -> Message:
     """Append to the log and move the conversation's newest mark."""
     new_id = message_id or new_message()
@@ -208,14 +265,25 @@ def add_message(
         "id": new_id, "conversation_id": conversation_id, "turn_id": turn_id, "role": role, "author_person_id": author_person_id,
         "author_character": author_character, "author_name": author_name, "text": text, "origin": origin, "attempt": attempt, "outcome": outcome,
         "attachments": list(attachments) or None, "reply_to": dict(reply_to) if reply_to else None, "audience_people": audience_people,
+        "scope": scope, "foreign_text": foreign_text,
         "fingerprint": fingerprint(new_id, role, author_person_id or author_character, text), "created_at": now,
     }  # fmt: skip
-    seq = connection.execute(_ADD, values).scalar_one()
-    connection.execute(_TOUCH, {"of": conversation_id, "now": now, "seq": seq})
-    shown = {name: values[name] for name in ("id", "conversation_id", "turn_id", "role", "author_person_id", "author_name", "text", "origin")}
+    seq = put(connection, values, now)
+    same = (
+        "id", "conversation_id", "turn_id", "role", "author_person_id", "author_character", "author_name", "text", "origin", "scope",
+        "foreign_text",
+    )  # fmt: skip
+    shown = {name: values[name] for name in same}
     return Message(
         seq=seq, state="live", attempt=attempt, outcome=outcome, attachments=tuple(attachments), reply_to=reply_to, created_at=now, **shown
     )  # fmt: skip
+
+
+def put(connection: sa.Connection, values: Mapping[str, Any], now: datetime) -> int:
+    """Append a row to the log as it is; returns its number, which is the conversation's newest mark now."""
+    seq: int = connection.execute(_ADD, dict(values)).scalar_one()
+    connection.execute(_TOUCH, {"of": values["conversation_id"], "now": now, "seq": seq})
+    return seq
 
 
 def fingerprint(message_id: str, role: str, author: str, text: str) -> str:
@@ -257,18 +325,19 @@ def of_turn(connection: sa.Connection, turn_id: str) -> list[Message]:
     return [_message(row) for row in connection.execute(_OF_TURN, {"turn_id": turn_id})]
 
 
-def last_answer(connection: sa.Connection, conversation_id: str) -> Message | None:
-    row = connection.execute(_LAST_ANSWER, {"id": conversation_id}).one_or_none()
-    return _message(row) if row else None
-
-
 def last_question_turn(connection: sa.Connection, conversation_id: str) -> TurnId | None:
     """The turn of the newest message by a person that is still shown."""
     return connection.execute(_LAST_QUESTION, {"id": conversation_id}).scalar()
 
 
+def last_words(connection: sa.Connection, conversation_id: str) -> str:
+    """What a person said last, commands apart; empty for nothing."""
+    return connection.execute(_LAST_WORDS, {"id": conversation_id}).scalar() or ""
+
+
 def rewind(connection: sa.Connection, conversation_id: str, start_seq: int) -> int:
     """Take `start_seq` and all after it out of the talk (edit-and-resend); returns how many messages left. The rows stay."""
+    _taken_away(connection, conversation_id, start_seq, _LAST_SEQ)
     return connection.execute(_REWIND, {"of": conversation_id, "start": start_seq}).rowcount
 
 
@@ -280,6 +349,8 @@ def is_withdrawn(connection: sa.Connection, turn_id: str) -> bool:
 
 def retire_answers(connection: sa.Connection, turn_id: str, attempt: int) -> None:
     """Answers of earlier attempts of this turn are no longer the canonical ones."""
+    for row in connection.execute(_CANONICAL_ANSWERS, {"of": turn_id}).all():
+        _taken_away(connection, row.conversation_id, row.seq, row.seq)
     connection.execute(_OLD_ANSWERS, {"of": turn_id, "attempt_now": attempt})
 
 
@@ -287,17 +358,35 @@ def correct(connection: sa.Connection, found: Message, text: str, now: datetime)
     """The person edited a message: the log says the new words from now on (CH-2)."""
     print_ = fingerprint(found.id, found.role, found.author_person_id, text)
     connection.execute(sa.update(messages).where(messages.c.id == found.id).values(text=text, edited_at=now, fingerprint=print_))
+    _changed(connection, found.conversation_id, found.seq, found.seq)
 
 
 def set_attachments(connection: sa.Connection, message_id: str, files: Iterable[Mapping[str, Any]]) -> None:
     """The files of a message, as they are known now. A message whose words were taken away gets none back."""
     of = (messages.c.id == message_id) & (messages.c.state != "forgotten")
     connection.execute(sa.update(messages).where(of).values(attachments=list(files) or None))
+    found = message(connection, message_id)
+    if found is not None:  # one of them may have words by now (RS-23)
+        chunk_store.mark_stale(connection, found.conversation_id, found.seq, found.seq)
 
 
 def forget(connection: sa.Connection, message_id: str) -> None:
     """The person deleted a message: its words leave the log, its row stays (CH-2)."""
-    connection.execute(sa.update(messages).where(messages.c.id == message_id).values(text="", state="forgotten", attachments=None))
+    found = message(connection, message_id)
+    if found is not None:
+        connection.execute(sa.update(messages).where(messages.c.id == message_id).values(text="", state="forgotten", attachments=None))
+        _taken_away(connection, found.conversation_id, found.seq, found.seq)
+
+
+def _changed(connection: sa.Connection, conversation_id: str, first: int, last: int, *, forgotten: bool = False) -> None:
+    """What was made of messages with these numbers says it no more: files are written anew, chunks are not found, summaries are stale."""
+    covering.mark_stale(connection, conversation_id, first, last)
+    chunk_store.mark_stale(connection, conversation_id, first, last)
+    summary_rows.mark_changed(connection, conversation_id, first, last, forgotten=forgotten)
+
+
+def _taken_away(connection: sa.Connection, conversation_id: str, first: int, last: int) -> None:
+    _changed(connection, conversation_id, first, last, forgotten=True)
 
 
 def move_edge(connection: sa.Connection, conversation_id: str, edge: int) -> None:
@@ -317,57 +406,10 @@ def rekey(connection: sa.Connection, *, old: str, new: str) -> bool:
     return connection.execute(sa.update(conversations).where(conversations.c.key == old).values(key=new)).rowcount > 0
 
 
-def keys_of_chat(connection: sa.Connection, key: str) -> list[str]:
-    """The keys of the conversations of one chat: its own, and those of its topics."""
-    like = conversations.c.key.startswith(f"{key}:", autoescape=True)
-    found = connection.execute(sa.select(conversations.c.key).where((conversations.c.key == key) | like)).scalars()
-    return [each for each in found if each == key or each.startswith(f"{key}:")]  # SQLite compares without regard to case
-
-
-def move(connection: sa.Connection, *, old: str, new: str) -> None:
-    """The chat of a conversation has another address now (CH-166). Where the new one is in use already, the earlier talk goes before it."""
-    earlier, present = conversation_by_key(connection, old), conversation_by_key(connection, new)
-    if earlier is None:
-        return
-    if present is None:
-        rekey(connection, old=old, new=new)
-        return
-    for table in (messages, turns):
-        connection.execute(sa.update(table).where(table.c.conversation_id == earlier.id).values(conversation_id=present.id))
-    move_edge(connection, present.id, earlier.window_edge)
-
-
-def delete_conversation(connection: sa.Connection, conversation_id: str) -> None:
-    """The conversation with its messages and turns, for good."""
-    of = conversation_id
-    connection.execute(sa.delete(message_refs).where(message_refs.c.message_id.in_(sa.select(messages.c.id).where(messages.c.conversation_id == of))))
-    for table in (messages, turns, schema.outbox):
-        connection.execute(sa.delete(table).where(table.c.conversation_id == of))
-    # The keys of the inbox stay, so that nothing is answered again; its words go.
-    connection.execute(sa.update(schema.inbox).where(schema.inbox.c.conversation_id == of).values(conversation_id="", event=None))
-    connection.execute(sa.update(schema.model_calls).where(schema.model_calls.c.conversation_id == of).values(conversation_id=""))
-    connection.execute(sa.delete(conversations).where(conversations.c.id == of))
-
-
-def fork(connection: sa.Connection, source: Conversation, *, key: str, new_id: ConversationId, up_to_seq: int, title: str, now: datetime) -> None:
-    """A new conversation with copies of everything shown up to `up_to_seq`; saved memory is shared, not copied (SM-1)."""
-    create_conversation(
-        connection, now=now, key=key, conversation_id=new_id, channel=source.channel, account=source.account, kind=source.kind,
-        person_id=source.person_id, character=source.character, title=title, forked_from=source.id, turns_left=source.turns_left,
-    )  # fmt: skip
-    copied = connection.execute(
-        sa.select(messages).where(messages.c.conversation_id == source.id, messages.c.seq <= up_to_seq, _SHOWN).order_by(messages.c.seq)
-    ).all()
-    edge = 0
-    turn_ids: defaultdict[str, str] = defaultdict(new_turn)
-    for row in copied:
-        values = dict(row._mapping)  # pyright: ignore[reportPrivateUsage]  # SQLAlchemy's public name
-        old_seq = values.pop("seq")
-        values |= {"id": new_message(), "conversation_id": new_id, "turn_id": turn_ids[values["turn_id"]]}
-        seq = connection.execute(_ADD, values).scalar_one()
-        edge = seq if old_seq <= source.window_edge else edge
-        connection.execute(_TOUCH, {"of": new_id, "now": now, "seq": seq})
-    move_edge(connection, new_id, edge)
+def cleared(chat: Conversation) -> int:
+    """The number up to which nothing of a chat stands in its prompt, in no form; 0 where its context was never emptied."""
+    number = chat.settings.get(CLEARED)
+    return number if isinstance(number, int) else 0
 
 
 def clear_context(connection: sa.Connection, conversation_id: str) -> None:

@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping
 SIGN = "AGENT.md"
 """The file that tells such a folder from others."""
 
+USUAL_FOLDER = "cow"
+"""Where it keeps its workspace, below the person's home, unless told otherwise."""
+
 NAMES: Mapping[str, str] = {"AGENT.md": "system.md", "USER.md": "user.md"}
 """Its name -> ours. Where both exist ours wins (WD-21, WD-24)."""
 

@@ -107,7 +107,7 @@ def _sqlite_engine(url: sa.URL, *, writer: bool) -> sa.Engine:
     @event.listens_for(engine, "connect")
     def prepare(dbapi: sqlite3.Connection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]  # the decorator registers it
         dbapi.isolation_level = None  # we say BEGIN ourselves
-        pragmas = ["journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"]
+        pragmas = ["journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"]
         for pragma in pragmas if writer else [f"busy_timeout={BUSY_TIMEOUT_MS}", "query_only=ON"]:
             dbapi.execute(f"PRAGMA {pragma}").close()
 

@@ -55,7 +55,7 @@ class HeadFiles:
         if scope is not None:
             rules = [(ROOT, cowagent.RULES)] if scope == ROOT and self._has_rules() else []
             wanted += [(scope, scope.about), *rules, (scope, CURATED)]
-        found = (self._text(of, path) for of, path in wanted)
+        found = (self.text(of, path) for of, path in wanted)
         return tuple(text for text in found if text is not None)
 
     def _has_rules(self) -> bool:
@@ -64,7 +64,8 @@ class HeadFiles:
         except StoreUnavailable:
             return False
 
-    def _text(self, scope: Scope, path: str) -> NamedText | None:
+    def text(self, scope: Scope, path: str) -> NamedText | None:
+        """One file if it has content of its own; None too when it cannot be read."""
         with self._lock:
             known = self._known.pop((scope, path), None)
         try:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal
 
 from memory import cowagent
@@ -78,6 +79,7 @@ _OLD_NAMES = {ours: theirs for theirs, ours in cowagent.NAMES.items()}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
+@lru_cache(maxsize=8_192)  # every listing asks it of every file
 def place(scope: Scope, path: str) -> Place:
     """The file `path` of `scope`. PathRefused when it is none: outside, hidden, no Markdown, of no role, or of another scope (WD-20)."""
     parts = parts_of(path)
@@ -108,6 +110,12 @@ def day_of(path: str) -> date | None:
         with suppress(ValueError):  # 2026-02-30
             return date.fromisoformat(stem)
     return None
+
+
+def local_date_of(path: str) -> str:
+    """The same as rows keep it, YYYY-MM-DD; empty for other files."""
+    day = day_of(path)
+    return day.isoformat() if day else ""
 
 
 def locate(access: Access, path: str) -> Place:

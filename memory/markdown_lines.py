@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 BOM = "\ufeff"
 
 _LINE = re.compile("[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t].*)?")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?[ \t#]*")
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\S")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _EMPTY_MARK = re.compile(r"[-*+>]?|[0-9]{1,9}[.)]")  # nothing, or a bullet without text
 _RULE = re.compile(r"-{3,}|\*{3,}|_{3,}")  # across the page, blanks between taken out
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\r\n]*)")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def lines_of(text: str) -> list[str]:
@@ -37,9 +39,39 @@ def newline_of(text: str) -> str:
     return max(("\n", "\r\n", "\r"), key=ends.count)
 
 
+def unix(text: str) -> str:
+    """Without the byte order mark, with \\n only."""
+    return text.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
+
+
 def plain(text: str) -> str:
-    """For reading: without the byte order mark, with \\n only, without blank lines around."""
-    return text.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    """For reading: `unix`, without blank lines around."""
+    return unix(text).strip("\n")
+
+
+class Heading(NamedTuple):
+    """`level`: 1 to 6; `words`: without the signs around, empty for none."""
+
+    level: int
+    words: str
+
+
+def heading_of(line: str) -> Heading | None:
+    """What a line without its end is as a heading; None for any other line."""
+    found = _HEADING.fullmatch(line)
+    return Heading(len(found[1]), (found[2] or "").strip()) if found else None
+
+
+def is_bullet(line: str) -> bool:
+    """Whether a list item with words begins here."""
+    return _BULLET.match(line) is not None
+
+
+def behind_front_matter(lines: Sequence[str]) -> int:
+    """How many of the lines (without ends, no byte order mark) a front matter takes; it is about the page and no part of what it says."""
+    if lines and lines[0].rstrip() == "---":
+        return next((at + 1 for at, line in enumerate(lines[1:], start=1) if line.rstrip() in ("---", "...")), 0)
+    return 0
 
 
 def in_style_of(old: str, edited: str) -> str:
@@ -75,7 +107,7 @@ def has_content(text: str) -> bool:
     lines = _COMMENT.sub("", plain(text)).split("\n")
     for at, line in enumerate(lines):
         bare = line.strip()
-        if _HEADING.fullmatch(line) or _EMPTY_MARK.fullmatch(bare) or _RULE.fullmatch(bare.replace(" ", "").replace("\t", "")):
+        if heading_of(line) or _EMPTY_MARK.fullmatch(bare) or _RULE.fullmatch(bare.replace(" ", "").replace("\t", "")):
             continue
         if at and lines[at - 1].strip() and _UNDERLINE.fullmatch(line):
             continue
@@ -93,7 +125,7 @@ def new_lines(old: str, text: str) -> list[str]:
 
 def one_line(text: str) -> str:
     """`text` as one line of a file: no line ends, no control characters, blanks joined."""
-    return " ".join(_CONTROL.sub(" ", text).split())
+    return " ".join(CONTROL.sub(" ", text).split())
 
 
 def open_fence(text: str) -> str:

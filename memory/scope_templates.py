@@ -9,10 +9,10 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from memory.languages import LANGUAGES
 from memory.markdown_lines import has_content, plain
 from memory.scopes import ROOT, SYSTEM, Scope
 
-LANGUAGES = ("en", "ja", "zh")
 NAMES = (SYSTEM, "user.md", "space.md", "MEMORY.md")
 
 

@@ -71,6 +71,14 @@ def parse_scope(text: str) -> Scope:
     return scope
 
 
+def scope_or_none(text: str) -> Scope | None:
+    """The same, with None for whatever is no scope: less is read, never more."""
+    try:
+        return parse_scope(text)
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Area:
     """Files of one scope: all of them, or the file or folder `under`."""

@@ -28,7 +28,7 @@ from memory.listing import listing
 from memory.markdown_lines import appended, holds_block, new_lines
 from memory.revisions import Revision, Revisions
 from memory.scope_card import ScopeCard
-from memory.scopes import ROOT, Scope
+from memory.scopes import ROOT, Kind, Scope, scope_or_none
 from memory.secret_patterns import find_secret
 from memory.texts import Appended, Author, Conflict, FileInfo, Problem, Section, Text, Written
 from memory.whole_file import FileBytes, Stamp, read_whole, replace_whole, stamp_of, sweep_drafts
@@ -71,6 +71,15 @@ class Workspace:
         """Every file of the scope by path; what cannot be reached (links, hidden names, other endings, other programs' files) is not among them."""
         with _disk(str(scope)):
             return listing(self._folders, scope)[0]
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Every scope that has a folder, the root first."""
+        found = [ROOT]
+        for kind in (Kind.PERSON, Kind.SPACE):
+            with _disk(str(kind)), self._folders.open((kind,)) as folder:
+                names = names_in(folder) if folder is not None else []
+            found += [scope for name in sorted(names) if (scope := scope_or_none(f"{kind}/{name}"))]
+        return tuple(found)
 
     def problems(self, scope: Scope) -> tuple[Problem, ...]:
         """Files of the scope that are left alone, each with a sentence why. Reads them all."""

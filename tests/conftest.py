@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import secrets
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,6 +20,7 @@ from hypothesis import settings
 
 from memory.database import Database, sqlite_url
 from memory.migrate import migrate
+from tests.postgres import Copies
 
 POSTGRES = "127.0.0.1:5432"
 _SERVER = f"postgresql://postgres@{POSTGRES}/test"
@@ -53,6 +56,37 @@ def refuse_the_outside(event: str, args: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(refuse_the_outside)
+
+
+# -- the session: workers side by side, and nothing that one test leaves to the next ------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """What a worker tells goes over a pipe as UTF-8, and some tests log the very text that is none."""
+    return _sendable((yield))
+
+
+def _sendable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_sendable(key): _sendable(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(_sendable(each) for each in value)
+        case _:
+            return value
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A gateway sets the level of its process, and a command takes over the handlers: who counts records later would find more or none."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
@@ -115,6 +149,13 @@ def empty_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+@pytest.fixture(scope="session")
+def postgres_copies(empty_postgres: str) -> Iterator[Copies]:
+    copies = Copies(_SERVER, empty_postgres)
+    yield copies
+    copies.close()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     """A migrated, empty database of its own; the test runs once on SQLite and once on PostgreSQL."""
@@ -127,14 +168,12 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         return
     if fault := request.getfixturevalue("postgres_fault"):
         pytest.skip(fault)
-    template = request.getfixturevalue("empty_postgres")
-    with psycopg.connect(_SERVER, autocommit=True) as server:
-        name = f"test_{secrets.token_hex(8)}"
-        server.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
-        database = Database(_postgres_url(name))
-        yield database
-        await database.close()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    copies: Copies = request.getfixturevalue("postgres_copies")
+    name = copies.take()
+    database = Database(_postgres_url(name))
+    yield database
+    await database.close()
+    copies.give_back(name)
 
 
 def _postgres_url(name: str) -> str:

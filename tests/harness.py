@@ -31,6 +31,8 @@ from gateway.config_load import load
 from gateway.logs import Redactor
 from gateway.running import Gateway, Started
 from memory.database import Database
+from memory.ports import Embedder
+from tests.patience import patience
 
 
 @dataclass(slots=True)
@@ -78,7 +80,7 @@ class Running:
         """Server-sent events (id, name, data) up to and with the first named `until`."""
         headers = {"Last-Event-ID": last_id} if last_id else {}
         found: list[tuple[str, str, Any]] = []
-        async with asyncio.timeout(within_s), self.http.get(f"{self.url}/api/chats/{chat_id}/events", headers=headers) as answer:
+        async with asyncio.timeout(patience(within_s)), self.http.get(f"{self.url}/api/chats/{chat_id}/events", headers=headers) as answer:
             assert answer.status == 200, await answer.text()
             event_id = name = ""
             async for raw in answer.content:
@@ -96,7 +98,7 @@ class Running:
 
 async def eventually(look: Callable[[], Awaitable[Any]], *, within_s: float = 10.0, every_s: float = 0.02) -> Any:
     """The first true thing that `look` returns."""
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(patience(within_s)):
         while not (found := await look()):  # noqa: ASYNC110  # what is looked at tells nobody
             await asyncio.sleep(every_s)
         return found
@@ -132,16 +134,30 @@ async def running(
     database: Callable[[Config], Database] = open_database,
     tools: Sequence[Tool] = (),
     sleep: Sleep = asyncio.sleep,
+    embedder: Callable[[Config], Embedder | None] = lambda _config: None,
 ) -> AsyncGenerator[Running]:
-    """A gateway over `folder`, stopped and drained at the end. Start it twice over one folder to see what a restart keeps."""
+    """A gateway over `folder`, stopped and drained at the end. Start it twice over one folder to see what a restart keeps.
+
+    Unless a test asks for them, there are no first-start questions and no vectors: the one changes every first answer, the other takes seconds.
+    """
     folder.mkdir(parents=True, exist_ok=True)  # nothing runs yet
     path = folder / "config.json"
-    base: dict[str, Any] = {"agent_workspace": str(folder / "workspace"), "timezone": "UTC", "channels": {"web": {"port": 0}}}
+    base: dict[str, Any] = {
+        "agent_workspace": str(folder / "workspace"), "timezone": "UTC", "onboarding": False, "channels": {"web": {"port": 0}},
+    }  # fmt: skip
     path.write_text(json.dumps(_merged(base, config or {})), encoding="utf-8")
     loaded = load(path, {})
     assert loaded.config is not None, [str(fault) for fault in loaded.faults]
     make = model if callable(model) else lambda _account: model
-    choices = Choices(clock=clock, make_model=make, more_channels=channels, open_database=database, more_tools=tools, sleep=sleep)
+    choices = Choices(
+        clock=clock,
+        make_model=make,
+        more_channels=channels,
+        open_database=database,
+        more_tools=tools,
+        sleep=sleep,
+        make_embedder=embedder,
+    )
     gateway = Gateway(loaded, load=lambda: load(path, {}), redactor=Redactor(), choices=choices)
     stop, told = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as group:

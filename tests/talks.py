@@ -16,6 +16,7 @@ from channels.loopback import CAPABILITIES, LoopbackPlatform, Shown
 from channels.port import Capabilities
 from gateway.access import Rules
 from tests.harness import Running, loopback_plan, running
+from tests.patience import patience
 
 
 def asked(request: ModelRequest) -> str:
@@ -51,7 +52,7 @@ class Talk:
         return self.platform.texts(chat)
 
     async def until(self, look: Callable[[], Any], *, within_s: float = 10.0) -> None:
-        async with asyncio.timeout(within_s):
+        async with asyncio.timeout(patience(within_s)):
             while not look():  # noqa: ASYNC110  # what people see has no event to wait for
                 await asyncio.sleep(0.01)
 

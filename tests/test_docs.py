@@ -9,7 +9,19 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from gateway import command_docs, housekeeping, titles
+from gateway import (
+    attempts,
+    command_docs,
+    dream_job,
+    followups,
+    housekeeping,
+    index_rebuild,
+    memory_export,
+    scope_removal,
+    summary_plan,
+    task_jobs,
+    titles,
+)
 from gateway.metrics import new_metrics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,4 +99,8 @@ def test_every_metric_is_documented() -> None:
 
 def test_every_kind_of_job_is_documented() -> None:
     page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
-    assert [kind for kind in (titles.KIND, housekeeping.KIND) if f"`{kind}`" not in page] == []
+    kinds = (
+        titles.KIND, housekeeping.KIND, summary_plan.DAILY, summary_plan.TRIM, summary_plan.OVERFLOW, dream_job.KIND, task_jobs.KIND,
+        scope_removal.KIND, followups.KIND, memory_export.KIND, index_rebuild.KIND, attempts.JUDGE,
+    )  # fmt: skip
+    assert [kind for kind in kinds if f"`{kind}`" not in page] == []

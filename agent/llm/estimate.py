@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from agent.llm.port import ModelRequest, ToolCall, ToolSpec
 from memory.tokens import IMAGE_TOKENS
@@ -22,7 +23,12 @@ def input_tokens(request: ModelRequest, count: CountTokens) -> int:
 
 def tool_tokens(tools: Iterable[ToolSpec], count: CountTokens) -> int:
     """Tokens of the descriptions of tools."""
-    return sum(count(tool.name + tool.description + json.dumps(dict(tool.parameters), ensure_ascii=False)) for tool in tools)
+    return sum(_tool_tokens(tool, count) for tool in tools)
+
+
+@lru_cache(maxsize=512)  # the same tools with every request
+def _tool_tokens(tool: ToolSpec, count: CountTokens) -> int:
+    return count(tool.name + tool.description + json.dumps(dict(tool.parameters), ensure_ascii=False))
 
 
 def output_tokens(texts: Iterable[str], calls: Iterable[ToolCall], count: CountTokens) -> int:

@@ -49,7 +49,9 @@ class Toolbox:
         ok, text = (False, STUCK) if self.stuck else await self._result(call)
         if len(text) > RESULT_MAX:
             text = f"{text[:RESULT_MAX]}\n[… cut: {len(text)} characters in all]"
-        use = ToolUse(name=self.legal(call).name, ok=ok, milliseconds=round((time.monotonic() - started) * 1000))
+        tool = self._tools.get(call.name)
+        foreign = tool is not None and tool.foreign
+        use = ToolUse(name=self.legal(call).name, ok=ok, milliseconds=round((time.monotonic() - started) * 1000), foreign=foreign)
         return ModelMessage(role=Role.TOOL, text=text, tool_call_id=call.id), use
 
     async def _result(self, call: ToolCall) -> tuple[bool, str]:

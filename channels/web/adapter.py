@@ -16,6 +16,7 @@ from channels.port import Accepted, Capabilities, Deliver, Markup, OutboundPart,
 TEXT_MAX = 100_000  # code points of one message
 PROBE_EVERY_S = 10.0
 
+BY_PROGRAM = "program"  # hint of a message that came by the API for programs
 CAPABILITIES = Capabilities(
     text_unit=TextUnit.CODEPOINTS,
     text_max=TEXT_MAX,
@@ -68,8 +69,10 @@ class WebChannel:
         attachments: tuple[Attachment, ...] = (),
         replaces: str = "",
         language: str = "",
+        by_program: bool = False,
     ) -> Accepted:
-        """A message of a signed-in person. `client_id` makes it idempotent; `replaces` is the message that it takes the place of (WO-10, WO-11)."""
+        """A message of a signed-in person. `client_id` makes it idempotent; `replaces` is the message that it takes the place of (WO-10, WO-11);
+        `by_program`: it came by the API for programs, not from the page."""
         return await self._take(
             InboundEvent(
                 account=self.account,
@@ -80,6 +83,7 @@ class WebChannel:
                 mentioned=True,
                 text=text,
                 attachments=attachments,
+                hint=BY_PROGRAM if by_program else "",
                 target=replaces,
                 language=language,
                 received_at=self._clock(),

@@ -140,6 +140,7 @@ class AccountRoutes:
             "version": about.version,
             "commands": about.commands,
             "characters": about.characters,
+            "inspects": about.inspects,
         }
         response = answer(answered)
         if visit and visit.way is Way.SESSION:  # the cookie lives on with the session

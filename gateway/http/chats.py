@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol
 
+import sqlalchemy as sa
 from aiohttp import web
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from channels.message import Attachment
 from channels.port import Accepted
 from channels.web.adapter import TEXT_MAX, WebChannel
-from gateway import chats
+from gateway import attempts, challenges, chats, entry_folds
+from gateway.access import includes
 from gateway.attachments import Attachments
+from gateway.attempts import Attempt, Tries
+from gateway.casting import MEMBERS_MAX
+from gateway.challenge_files import ChallengeFiles
+from gateway.challenges import played
 from gateway.config import Config
 from gateway.http.base import Body, HttpFault, answer, body, language_of, not_found, query_int, require_person
 from gateway.http.sse_writer import EventWriter, has_left
 from gateway.lanes import Lanes
 from gateway.person import Person
-from gateway.shapes import chat_json, message_json
+from gateway.shapes import challenge_json, chat_json, message_json
 from gateway.streams import Streams
 from memory import conversations as store
+from memory import whole_conversations
 from memory.conversations import Conversation
 from memory.database import Database
 from memory.ids import opaque
@@ -35,15 +42,23 @@ Short = Annotated[str, StringConstraints(max_length=200)]
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
+Members = Annotated[tuple[Short, ...], Field(max_length=MEMBERS_MAX)]
+
+
 class NewChat(Body):
+    """`characters`: of a group chat, the first one answers when nobody is addressed. `challenge`: which one a challenge chat plays."""
+
     title: Short = ""
     character: Short = "default"
+    characters: Members = ()
     kind: Literal["web", "challenge"] = "web"
+    challenge: Short = ""
 
 
 class ChatChange(Body):
     title: Annotated[str, StringConstraints(min_length=1, max_length=chats.TITLE_MAX)] | None = None
     character: Short | None = None
+    characters: Members | None = None
     seen: Short | None = None
 
 
@@ -85,6 +100,8 @@ class ChatRoutes:
         lanes: Lanes,
         attachments: Attachments,
         stop: StopTurn,
+        challenge_files: ChallengeFiles,
+        wake_jobs: Callable[[], None],
     ) -> None:
         self._db = db
         self._clock = clock
@@ -94,12 +111,15 @@ class ChatRoutes:
         self._lanes = lanes
         self._attachments = attachments
         self._stop = stop
+        self._challenges = challenge_files
+        self._wake_jobs = wake_jobs
 
     def routes(self) -> list[web.RouteDef]:
         chat = "/api/chats/{id}"
         return [
             web.post("/api/chats", self.create),
             web.get("/api/chats", self.list),
+            web.get("/api/challenges", self.challenges),
             web.get(chat, self.get),
             web.patch(chat, self.change),
             web.delete(chat, self.delete),
@@ -109,26 +129,46 @@ class ChatRoutes:
             web.post(f"{chat}/regenerate", self.regenerate),
             web.post(f"{chat}/stop", self.stop),
             web.post(f"{chat}/fork", self.fork),
+            web.post(f"{chat}/finish", self.finish),
+            web.post(f"{chat}/again", self.again),
             web.get(f"{chat}/turns/{{turn_id}}/receipt", self.receipt),
         ]
 
     async def create(self, request: web.Request) -> web.Response:
         person = require_person(request)
         wish = await body(request, NewChat)
-        self._known_character(wish.character)
+        if wish.challenge:
+            return answer({"id": await self._start(request, person, wish.challenge, title=wish.title)}, status=201)
+        character, characters = self._members(wish.characters) if wish.characters else (wish.character, ())
+        self._known_character(character)
+        if characters and wish.kind == "challenge":
+            raise HttpFault(422, "one_character", "error_challenge_one", param="characters")
         chat_id = await self._db.write(
-            partial(chats.create, person_id=person.id, now=self._clock(), title=wish.title, character=wish.character, kind=wish.kind)
+            partial(
+                chats.create,
+                person_id=person.id,
+                now=self._clock(),
+                title=wish.title,
+                character=character,
+                characters=characters,
+                kind=wish.kind,
+            )
         )
         return answer({"id": chat_id}, status=201)
 
     async def list(self, request: web.Request) -> web.Response:
         person = require_person(request)
         query = request.query.get("q", "")[:200]
-        found = await self._db.read(partial(chats.listed, person_id=person.id, query=query))
-        return answer({"chats": [self._shown(request, chat, snippet) for chat, snippet in found]})
+
+        def look(connection: sa.Connection) -> tuple[list[tuple[Conversation, str]], dict[str, Attempt]]:
+            found = chats.listed(connection, person.id, query)
+            return found, attempts.of_chats(connection, [chat.id for chat, _ in found if chat.kind == "challenge"])
+
+        found, tried = await self._db.read(look)
+        return answer({"chats": [self._shown(request, chat, snippet, tried.get(chat.id)) for chat, snippet in found]})
 
     async def get(self, request: web.Request) -> web.Response:
-        return answer(self._shown(request, await self._chat(request)))
+        return answer(await self._shown_whole(request, await self._chat(request)))
 
     async def change(self, request: web.Request) -> web.Response:
         chat = await self._chat(request)
@@ -136,9 +176,16 @@ class ChatRoutes:
         values: dict[str, Any] = {}
         if wish.title is not None:
             values |= {"title": wish.title, "title_origin": "person"}
+        if (wish.character is not None or wish.characters is not None) and chat.challenge:
+            raise HttpFault(409, "challenge_cast", "challenge_cast", param="character")
         if wish.character is not None:
             self._known_character(wish.character)
-            values["character"] = wish.character
+            values |= {"character": wish.character, "characters": None}
+        if wish.characters:
+            if chat.kind == "challenge":
+                raise HttpFault(422, "one_character", "error_challenge_one", param="characters")
+            values["character"], members = self._members(wish.characters)
+            values["characters"] = list(members) or None
 
         def work(connection: Any) -> Conversation | None:
             if values:
@@ -150,7 +197,7 @@ class ChatRoutes:
         changed = await self._db.write(work)
         if changed is None:
             raise not_found()
-        shown = self._shown(request, changed)
+        shown = await self._shown_whole(request, changed)
         if values:
             self._streams.publish(chat.id, "chat", shown)
         return answer(shown)
@@ -158,7 +205,7 @@ class ChatRoutes:
     async def delete(self, request: web.Request) -> web.Response:
         chat = await self._chat(request)
         await self._stop(chat.key, drop_waiting=True)
-        await self._db.write(partial(store.delete_conversation, conversation_id=chat.id))
+        await self._db.write(partial(whole_conversations.delete, conversation_id=chat.id))
         return web.Response(status=204)
 
     async def messages(self, request: web.Request) -> web.Response:
@@ -166,7 +213,9 @@ class ChatRoutes:
         limit = query_int(request, "limit", 50, low=1, high=PAGE_MAX)
         page = await self._db.read(partial(chats.page, chat_id=chat.id, before=request.query.get("before", ""), limit=limit))
         running = self._lanes.running(chat.key)
+        folded = await self._db.read(partial(entry_folds.folded, config=self._config(), chat=chat, shown=page.messages))
         shown = [message_json(message, waiting=message.id in page.waiting) for message in page.messages]
+        shown = [each | {"folded": True} if each["id"] in folded else each for each in shown]
         return answer({"messages": shown, "running_turn": running.turn_id if running else None, "more": page.more})
 
     async def post(self, request: web.Request) -> web.Response:
@@ -205,10 +254,66 @@ class ChatRoutes:
     async def fork(self, request: web.Request) -> web.Response:
         chat = await self._chat(request)
         wish = await body(request, Fork) if request.can_read_body else Fork()
-        new_id = await self._db.write(partial(chats.fork, chat=chat, message_id=wish.message_id, now=self._clock()))
+        now = self._clock()
+
+        def work(connection: sa.Connection) -> str | None:
+            new_id = chats.fork(connection, chat, wish.message_id, now=now)
+            if new_id is not None:
+                attempts.forked(connection, chat, new_id, now)
+            return new_id
+
+        new_id = await self._db.write(work)
         if new_id is None:
             raise not_found()
         return answer({"id": new_id}, status=201)
+
+    async def challenges(self, request: web.Request) -> web.Response:
+        """What may be played, with what the asker has made of it so far; operators also hear which files are faulty."""
+        person = require_person(request)
+        defined = await self._challenges.all()
+        tries = await self._db.read(partial(attempts.tries, person_id=person.id))
+        characters = self._config().characters
+        shown = [
+            challenge_json(name, challenge, language=language_of(request))
+            | {"character_name": characters[challenge.character].name or challenge.character}
+            | {"attempts": (mine := tries.get(name, Tries())).count, "won": mine.won, "best": mine.best}
+            for name, challenge in defined.challenges.items()
+        ]
+        return answer({"challenges": shown, "faults": list(defined.faults) if includes(person.role, "admin") else []})
+
+    async def finish(self, request: web.Request) -> web.Response:
+        """The attempt ends here and is judged; what runs in it is stopped."""
+        chat = await self._chat(request)
+        await self._stop(chat.key, drop_waiting=True)
+        if not await self._db.write(partial(attempts.finish, chat_id=chat.id)):
+            raise HttpFault(409, "challenge_over", "challenge_over")
+        self._wake_jobs()
+        return answer(await self._shown_whole(request, await self._chat(request)))
+
+    async def again(self, request: web.Request) -> web.Response:
+        """The same challenge from its beginning, in a chat of its own; an attempt that was open is given up."""
+        chat = await self._chat(request)
+        if not chat.challenge:
+            raise HttpFault(409, "no_challenge", "challenge_none")
+        await self._stop(chat.key, drop_waiting=True)
+        chat_id = await self._start(request, require_person(request), chat.challenge, instead_of=chat)
+        return answer({"id": chat_id}, status=201)
+
+    async def _start(
+        self, request: web.Request, person: Person, challenge_id: str, *, title: str = "", instead_of: Conversation | None = None
+    ) -> str:
+        """A chat that plays the challenge as its file says it now; one whose file is gone is played again as it was."""
+        challenge = (await self._challenges.all()).challenges.get(challenge_id) or (played(instead_of) if instead_of else None)
+        if challenge is None or challenge.character not in self._config().characters:
+            raise HttpFault(404, "unknown_challenge", "challenge_unknown", param="challenge", name=challenge_id)
+        now = self._clock()
+
+        def work(connection: sa.Connection) -> str:
+            if instead_of is not None:
+                attempts.give_up(connection, instead_of.id, now)
+            return attempts.start(connection, person.id, challenge_id, challenge, language=language_of(request), now=now, title=title)
+
+        return await self._db.write(work)
 
     async def receipt(self, request: web.Request) -> web.Response:
         chat = await self._chat(request)
@@ -256,13 +361,24 @@ class ChatRoutes:
             raise refusal(accepted.rule, self._config().busy.waiting_max)
         return answer({"message_id": accepted.message_id, "turn_id": accepted.turn_id}, status=202)
 
+    def _members(self, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """The first of a group chat's characters, and all of them; none where it is only one. Each exists, and counts once."""
+        for name in names:
+            self._known_character(name)
+        members = tuple(dict.fromkeys(names))
+        return members[0], members if len(members) > 1 else ()
+
     def _known_character(self, name: str) -> None:
         if name not in self._config().characters:
             raise HttpFault(400, "unknown_character", "character_unknown", param="character", name=name, others=", ".join(self._config().characters))
 
-    def _shown(self, request: web.Request, chat: Conversation, snippet: str = "") -> dict[str, Any]:
+    async def _shown_whole(self, request: web.Request, chat: Conversation) -> dict[str, Any]:
+        found = await self._db.read(partial(attempts.of_chats, chat_ids=[chat.id])) if chat.kind == "challenge" else {}
+        return self._shown(request, chat, attempt=found.get(chat.id))
+
+    def _shown(self, request: web.Request, chat: Conversation, snippet: str = "", attempt: Attempt | None = None) -> dict[str, Any]:
         running = self._lanes.running(chat.key) is not None
-        return chat_json(chat, language=language_of(request), running=running, snippet=snippet)
+        return chat_json(chat, language=language_of(request), running=running, snippet=snippet, attempt=attempt)
 
 
 def refusal(rule: str, waiting_max: int) -> HttpFault:
@@ -276,7 +392,9 @@ def refusal(rule: str, waiting_max: int) -> HttpFault:
             return HttpFault(429, "full", "busy_full", headers={"Retry-After": "10"}, count=waiting_max)
         case "role":
             return HttpFault(403, "role", "error_forbidden")
-        case "unreadable":
+        case challenges.OVER:
+            return HttpFault(409, "challenge_over", "challenge_over")
+        case "unreadable" | "id-too-long":
             return HttpFault(400, "unreadable", "error_bad_request")
         case _:
             return not_found()

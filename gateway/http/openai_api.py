@@ -127,6 +127,7 @@ class OpenAIRoutes:
             text=newest.text,
             attachments=files,
             language=request.headers.get("Accept-Language", ""),
+            by_program=True,
         )
         if not accepted.message_id:
             return _fault("rate") if accepted.rule == "rate" else refusal(accepted.rule, self._config().busy.waiting_max)

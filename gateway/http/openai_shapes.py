@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -178,6 +178,9 @@ def model_json(name: str, created: int) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created, "owned_by": "yumegate"}
 
 
+_NOTHING_MORE: Mapping[str, Any] = {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """One completion: the same id, time and model in each of its frames. `with_usage`: a stream ends with a frame of usage; the others say null."""
@@ -190,7 +193,7 @@ class Written:
     def whole(self, ended: Ended) -> dict[str, Any]:
         message = {"role": "assistant", "content": ended.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(ended)}
-        return self._frame("chat.completion", [choice]) | {"usage": usage_json(ended.usage)}
+        return self._frame("chat.completion", [choice]) | {"usage": usage_json(ended.usage)} | _ours(ended)
 
     def first(self) -> bytes:
         return self._chunk({"role": "assistant", "content": "", "refusal": None})
@@ -199,17 +202,22 @@ class Written:
         return self._chunk({"content": text})
 
     def last(self, ended: Ended) -> bytes:
-        frames = self._chunk({}, finish_reason(ended))
+        frames = self._chunk({}, finish_reason(ended), _ours(ended))
         if self.with_usage:
             frames += frame(self._frame("chat.completion.chunk", []) | {"usage": usage_json(ended.usage)})
         return frames + b"data: [DONE]\n\n"
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> bytes:
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None, more: Mapping[str, Any] = _NOTHING_MORE) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return frame(self._frame("chat.completion.chunk", [choice]) | ({"usage": None} if self.with_usage else {}))
+        return frame({**self._frame("chat.completion.chunk", [choice]), **({"usage": None} if self.with_usage else {}), **more})
 
     def _frame(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
+
+
+def _ours(ended: Ended) -> dict[str, Any]:
+    """Beside OpenAI's fields, and only when there is something: the saved memories that the answer changed (policy `notice: result`)."""
+    return {"yumegate": {"memories": [dict(each) for each in ended.memories]}} if ended.memories else {}
 
 
 def finish_reason(ended: Ended) -> str:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from aiohttp import web
 
 from gateway import audit
-from gateway.http.base import HttpFault, actor_of, answer, not_found, query_int, row_id
+from gateway.http.base import HttpFault, actor_of, answer, language_of, not_found, query_int, row_id
 from gateway.http.views import OperatorView
 from gateway.reports import Reports
 from memory.database import Database
@@ -40,7 +40,7 @@ class OperatorRoutes:
         ]
 
     async def overview(self, request: web.Request) -> web.Response:
-        return answer(await self._view.overview())
+        return answer(await self._view.overview(language_of(request)))
 
     async def jobs(self, request: web.Request) -> web.Response:
         state = request.query.get("state", "")

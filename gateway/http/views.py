@@ -51,7 +51,7 @@ class CharacterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What this gateway offers the asker: `commands` only those of their role, in their language."""
+    """What this gateway offers the asker: `commands` only those of their role, in their language; `inspects`: whether prompts are shown to them."""
 
     guests: bool
     model: ModelFacts
@@ -59,6 +59,7 @@ class About:
     version: str
     commands: tuple[CommandFacts, ...]
     characters: tuple[CharacterFacts, ...]
+    inspects: bool = False
 
 
 class PageView(Protocol):
@@ -104,7 +105,8 @@ class ConfigReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelView:
-    """One enabled account (CH-210, CH-213). `state`: starting, ready, degraded, auth_required or stopped; `proven_at`: its last proof of hearing."""
+    """One enabled account (CH-210, CH-213). `state`: starting, ready, degraded, auth_required or stopped; `proven_at`: its last proof of hearing.
+    `last_error_delivery`: the delivery that it was about, if any; `login`: the account is logged in by scanning a code."""
 
     channel: str
     account: str
@@ -117,6 +119,8 @@ class ChannelView:
     oldest_waiting_s: float | None = None
     gate_until: datetime | None = None
     last_error: str = ""
+    last_error_delivery: str = ""
+    login: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +199,7 @@ class JobsView:
 class OperatorView(Protocol):
     """What operators see of the running gateway. Called for admins and owners only; each call is one look, kept short."""
 
-    async def overview(self) -> Overview: ...
+    async def overview(self, language: str = "en") -> Overview: ...
 
     async def jobs(self, state: str) -> JobsView:
         """The jobs in `state` ("" = all), newest first, at most some hundred."""

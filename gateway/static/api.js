@@ -3,11 +3,11 @@
 const TIMEOUT_MS = 30_000;
 const UPLOAD_TIMEOUT_MS = 300_000;
 
-/** The server answered and refused. `message` is a sentence for the person, `param` names the field. */
+/** The server answered and refused. `message` is a sentence for the person, `param` names the field, `details` is what else the answer holds. */
 export class ApiError extends Error {
-  constructor(status, { code = "", message = "", param = "" } = {}, retryAfterS = 0) {
+  constructor(status, { code = "", message = "", param = "" } = {}, retryAfterS = 0, details = {}) {
     super(message || `HTTP ${status}`);
-    Object.assign(this, { status, code, param, retryAfterS });
+    Object.assign(this, { status, code, param, retryAfterS, details });
   }
 
   /** Worth trying again as it is. */
@@ -112,8 +112,8 @@ async function renewCsrf() {
 async function toError(answer) {
   const retryAfter = Number(answer.headers.get("Retry-After")) || 0;
   try {
-    const { error } = await answer.json();
-    return new ApiError(answer.status, error, retryAfter);
+    const { error, ...details } = await answer.json();
+    return new ApiError(answer.status, error, retryAfter, details);
   } catch {
     return new ApiError(answer.status, {}, retryAfter); // not our JSON: a proxy in between, or a page of the server
   }

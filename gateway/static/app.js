@@ -5,6 +5,8 @@ import { chatPage } from "./chat.js";
 import { h } from "./dom.js";
 import { guestPage } from "./guest.js";
 import { loadTexts } from "./i18n.js";
+import { limitsPage } from "./limits.js";
+import { memoryPage } from "./memory.js";
 import { operatePage } from "./operate.js";
 import { isOperator, person, refreshMe, session } from "./session.js";
 import { settingsPage } from "./settings.js";
@@ -31,10 +33,12 @@ function decodePart(part) {
 }
 
 function choose({ parts, query }) {
-  const [name = "chat", detail = ""] = parts;
+  const [name = "chat", detail = "", ...more] = parts;
   if (name === "signin" && !person()) return () => signinPage({ error: query.get("error") ?? "", again: render });
   if (!person()) return session.me.guests && name === "chat" ? () => guestPage() : () => signinPage({ again: render, next: location.hash });
+  if (name === "limits") return () => limitsPage();
   if (name === "settings") return () => settingsPage({ again: restart });
+  if (name === "memory" && person().role !== "guest") return () => memoryPage([detail, ...more], query);
   if (name === "setup" && isOperator()) return () => setupPage();
   if (name === "operate" && isOperator()) return () => operatePage(detail || "overview");
   return () => chatPage(name === "chat" ? detail : "");
@@ -93,7 +97,9 @@ whenSignedOut(async () => {
     console.warn(error); // unreachable as well: the banner says so, and the next call asks again
   }
 });
-addEventListener("hashchange", () => {
-  if (location.hash !== shown) render();
+addEventListener("hashchange", async () => {
+  if (location.hash === shown) return;
+  if (shown.startsWith("#/setup")) await refreshMe().catch(console.warn); // the model may be another now
+  render();
 });
 start();

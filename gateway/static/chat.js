@@ -1,15 +1,18 @@
 // The chat page: the list of talks, the talk in the middle, the receipt at its right.
 
 import { request } from "./api.js";
+import { askCast, castNames, castPicker } from "./cast.js";
+import { ChallengeBar, ChallengeList, challengeMark, laterAttempt } from "./challenge.js";
 import { ChatList, titleOf } from "./chatlist.js";
 import { Composer, grow } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { iconButton, segmented, select } from "./controls.js";
 import { h, replace } from "./dom.js";
-import { lang, t, tn } from "./i18n.js";
+import { lang, t } from "./i18n.js";
 import { icon, mark } from "./icons.js";
 import { isComposing, isPlainEnter } from "./ime.js";
 import { guessLang } from "./lang.js";
+import { rememberFromChat } from "./memory-saved-chat.js";
 import { openMenu } from "./menu.js";
 import { modelLine } from "./modelline.js";
 import { ReceiptDrawer } from "./receipt.js";
@@ -24,6 +27,10 @@ import { toast } from "./toast.js";
 
 const DRAWER_IS_SHEET = matchMedia("(max-width: 1180px)");
 const NEW = "new";
+const SEVERAL = "\u0000several"; // no id of a character
+
+/** The ids of all who answer in a talk. */
+const castOf = (chat, characters) => (chat.characters.length ? chat.characters : [chat.character || characters[0].id]);
 
 /** The page of one talk, or with an empty id the beginning of a new one. */
 export function chatPage(chatId) {
@@ -80,26 +87,16 @@ class ChatPage {
     this.title = t("chats.new");
     this.kind = "web";
     const characters = session.me.characters ?? [];
-    this.character = characters[0]?.id ?? "";
+    this.cast = characters.slice(0, 1).map(({ id }) => id);
     const name = person()?.name ?? "";
+    const picker = castPicker(characters, this.cast, (ids) => {
+      this.cast = ids;
+      hint.textContent = ids.length > 1 ? t("cast.hint") : "";
+    });
     const choices = h(
       "div",
       { class: "new-choices" },
-      characters.length > 1 &&
-        h(
-          "label",
-          { class: "inline-field" },
-          h("span", {}, t("new.character")),
-          select(
-            characters.map(({ id, name: label }) => [id, label]),
-            this.character,
-            {
-              onchange: (event) => {
-                this.character = event.target.value;
-              },
-            },
-          ),
-        ),
+      characters.length > 1 && picker,
       segmented({
         legend: t("new.kind"),
         options: [
@@ -109,11 +106,18 @@ class ChatPage {
         value: "web",
         onchange: (kind) => {
           this.kind = kind;
-          hint.textContent = kind === "challenge" ? t("new.challengeHint") : "";
+          const playing = kind === "challenge";
+          picker.hidden = playing;
+          hint.textContent = playing ? t("new.challengeHint") : "";
+          this.composer.element.hidden = false;
+          // with challenges to choose from, a message sent here would begin another chat than the one looked at
+          const onshow = (count) => (this.composer.element.hidden = this.kind === "challenge" && count > 0);
+          replace(challenges, playing && new ChallengeList({ onshow }).element);
         },
       }),
     );
     const hint = h("p", { class: "hint new-hint", role: "status" });
+    const challenges = h("div", {});
     const main = h(
       "main",
       { class: "chat is-new", tabindex: -1 },
@@ -126,6 +130,7 @@ class ChatPage {
         h("p", {}, t("new.lead")),
         choices,
         hint,
+        challenges,
       ),
       h("div", { class: "chat-bottom" }, this.composer.element),
     );
@@ -146,7 +151,11 @@ class ChatPage {
     if (this.beginning) return;
     this.beginning = true;
     try {
-      const { id } = await request("POST", "/api/chats", { kind: this.kind, ...(this.character && { character: this.character }) });
+      const several = this.cast.length > 1 && this.kind === "web";
+      const { id } = await request("POST", "/api/chats", {
+        kind: this.kind,
+        ...(several ? { characters: this.cast } : this.cast.length && { character: this.cast[0] }),
+      });
       putOutbox(id, entry);
       this.composer.clear();
       location.replace(`#/chat/${encodeURIComponent(id)}`);
@@ -182,7 +191,9 @@ class ChatPage {
       },
       loadOlder: () => this.conversation.loadOlder(),
     });
+    this.deepBadge = h("span", { class: "pill tone-good deep-badge", title: t("saved.deepHint"), hidden: true }, icon("moon"), h("span", { class: "head-label" }, t("saved.deepActive")));
     this.conversation = new Conversation({ chatId: this.chatId, talk: this.talk, callbacks: this.#callbacks() });
+    this.challenge = new ChallengeBar({ onChange: (chat) => this.#applyChat(chat) });
     this.drawer = new ReceiptDrawer({ chatId: this.chatId, onClose: () => this.drawerSheet.hide() });
     const main = h(
       "main",
@@ -191,13 +202,13 @@ class ChatPage {
         "header",
         { class: "chat-head" },
         sideButton(),
-        h("div", { class: "chat-name" }, this.heading, this.badge),
+        h("div", { class: "chat-name" }, this.heading, this.badge, this.deepBadge),
         this.characterPlace,
         this.receiptButton,
         this.moreButton,
       ),
       this.talk.element,
-      h("div", { class: "chat-bottom" }, this.composer.element),
+      h("div", { class: "chat-bottom" }, this.challenge.element, this.composer.element),
     );
     this.#mount(main, this.drawer.element);
     this.drawerSheet = makeSheet({
@@ -218,7 +229,10 @@ class ChatPage {
       },
       onChat: (chat) => this.#applyChat(chat),
       onSeen: () => this.list.apply({ id: this.chatId, unread: false }),
-      onAnswer: (message) => this.drawerSheet.open && this.#showReceipt(message.turn_id),
+      onAnswer: (message) => {
+        if (this.drawerSheet.open) this.#showReceipt(message.turn_id);
+        if (this.chat?.challenge) this.#loadChat(true); // an answer uses a turn
+      },
       onReturn: (entry) => this.composer.giveBack(entry),
       onPage: () => this.#pageRead(),
       onLoadError: (error) =>
@@ -234,61 +248,101 @@ class ChatPage {
     };
   }
 
-  async #loadChat() {
+  async #loadChat(again = false) {
     try {
       const chat = await request("GET", `/api/chats/${encodeURIComponent(this.chatId)}`);
-      if (!this.chat) this.#applyChat(chat); // else the stream was faster, and newer
+      if (again || !this.chat) this.#applyChat(chat); // else the stream was faster, and newer
     } catch (error) {
       if (error.status === 404) this.#gone();
     }
   }
 
+  /** The badge says what the server's own gate says (SM-85); without an answer there is none. */
+  async #showDeep() {
+    try {
+      const { deep_memory: active } = await request("GET", `/api/chats/${encodeURIComponent(this.chatId)}/memory`);
+      this.deepBadge.hidden = !active;
+    } catch {
+      this.deepBadge.hidden = true; // the page itself says what is wrong
+    }
+  }
+
   #applyChat(chat) {
-    if (!chat || chat.id !== this.chatId) return;
-    this.chat = chat;
+    if (chat.kind === "challenge") this.drawer?.hidePrompts();
+    if (!chat || chat.id !== this.chatId || !(this.chat || chat.kind)) return;
+    chat = { ...this.chat, ...chat, attempt: laterAttempt(this.chat?.attempt, chat.attempt) }; // of a judged attempt only that is told
     this.list.apply(chat);
+    this.chat = chat;
+    this.challenge.show(chat);
+    this.composer.element.hidden = this.challenge.over;
+    this.talk.hasCast = chat.characters.length > 1;
     const title = titleOf(chat);
     this.title = title;
     setTitle(title);
     this.heading.textContent = title;
     this.heading.lang = guessLang(title, lang());
     this.badge.hidden = chat.kind !== "challenge";
-    replace(this.badge, icon("flag"), chat.turns_left === null ? t("challenge.label") : tn("challenge.left", chat.turns_left));
+    replace(this.badge, icon("flag"), challengeMark(chat));
     this.#showCharacters(chat);
   }
 
   #showCharacters(chat) {
     const characters = session.me.characters ?? [];
     if (characters.length < 2) return;
-    const chosen = chat.character || characters[0].id;
-    if (this.characterShown === chosen) return;
-    this.characterShown = chosen;
-    replace(
-      this.characterPlace,
-      select(
-        characters.map(({ id, name }) => [id, name]),
-        chosen,
-        {
-          class: "input quiet-select",
-          "aria-label": t("new.character"),
-          onchange: (event) => this.#patch({ character: event.target.value }),
-        },
-      ),
+    const cast = castOf(chat, characters);
+    const shown = JSON.stringify([cast, Boolean(chat.challenge)]);
+    if (this.castShown === shown) return;
+    this.castShown = shown;
+    const names = castNames(characters, cast);
+    if (chat.challenge) replace(this.characterPlace, h("span", { class: "dim" }, names));
+    else if (cast.length > 1) replace(this.characterPlace, this.#castButton(names));
+    else replace(this.characterPlace, this.#castSelect(characters, cast[0], chat.kind === "challenge"));
+  }
+
+  #castButton(names) {
+    return h(
+      "button",
+      { type: "button", class: "text-button head-button", "aria-label": t("cast.change", { names }), onclick: () => this.#askCast() },
+      icon("people"),
+      h("span", { class: "head-label" }, names),
     );
+  }
+
+  #castSelect(characters, chosen, one) {
+    return select([...characters.map(({ id, name }) => [id, name]), ...(one ? [] : [[SEVERAL, t("cast.several")]])], chosen, {
+      class: "input quiet-select",
+      "aria-label": t("new.character"),
+      onchange: async (event) => {
+        if (event.target.value !== SEVERAL) return this.#patch({ character: event.target.value });
+        event.target.value = chosen;
+        return this.#askCast();
+      },
+    });
+  }
+
+  async #askCast() {
+    const characters = session.me.characters ?? [];
+    const changed = await askCast(characters, castOf(this.chat, characters), (ids) =>
+      request("PATCH", `/api/chats/${encodeURIComponent(this.chatId)}`, ids.length > 1 ? { characters: ids } : { character: ids[0] }),
+    );
+    if (changed) this.#applyChat(changed);
   }
 
   async #patch(change) {
     try {
       this.#applyChat(await request("PATCH", `/api/chats/${encodeURIComponent(this.chatId)}`, change));
+      this.#showDeep(); // who learns may be somebody else now
     } catch (error) {
       toast(explain(error), { tone: "warn" });
-      this.characterShown = "";
+      this.castShown = "";
       if (this.chat) this.#showCharacters(this.chat);
     }
   }
 
   #pageRead() {
-    this.talk.setLead(...(this.talk.quiet ? [emptyState("moon", t("chat.emptyTitle"), t("chat.emptyText"))] : []));
+    this.#showDeep();
+    const empty = this.chat?.kind === "challenge" ? "chat.emptyText.challenge" : "chat.emptyText";
+    this.talk.setLead(...(this.talk.quiet ? [emptyState("moon", t("chat.emptyTitle"), t(empty))] : []));
     this.#older("idle");
     if (this.drawerSheet.open && !this.drawer.turnId) this.#showReceipt(this.talk.lastAnswer()?.turn_id ?? "");
   }
@@ -326,25 +380,28 @@ class ChatPage {
       ...this.#characterItems(),
       { label: t("action.rename"), icon: "edit", action: () => this.list.rename(chat) },
       { label: t("chats.copyAll"), icon: "fork", action: () => this.#fork() },
+      chat.kind === "web" &&
+        person()?.role !== "guest" && { label: t("saved.chatMemory"), icon: "book", action: () => rememberFromChat(chat) },
       null,
       { label: t("action.delete"), icon: "trash", danger: true, action: () => this.list.remove(chat, count) },
-    ];
+    ].filter((item) => item !== false);
   }
 
   /** Who answers, for narrow pages: there the choice in the head has no room. */
   #characterItems() {
     const characters = session.me.characters ?? [];
-    if (characters.length < 2 || this.characterPlace.checkVisibility()) return [];
-    const chosen = this.chat?.character || characters[0].id;
+    if (characters.length < 2 || !this.chat || this.chat.challenge || this.characterPlace.checkVisibility()) return [];
+    const cast = castOf(this.chat, characters);
     return [
       ...characters.map(({ id, name }) => ({
         label: name,
         icon: "person",
-        checked: id === chosen,
+        checked: cast.includes(id),
         action: () => this.#patch({ character: id }),
       })),
+      this.chat.kind !== "challenge" && { label: t("cast.several"), icon: "people", action: () => this.#askCast() },
       null,
-    ];
+    ].filter((item) => item !== false);
   }
 
   async #fork(messageId) {

@@ -1,6 +1,7 @@
 // The list of talks at the side: search, new, and for each talk its marks and its menu. Kept fresh by the open talk's stream and by asking now and then.
 
 import { request } from "./api.js";
+import { challengeMark } from "./challenge.js";
 import { askText, confirmDialog } from "./dialog.js";
 import { iconButton } from "./controls.js";
 import { h, replace } from "./dom.js";
@@ -59,6 +60,7 @@ export class ChatList {
         h("kbd", { "aria-hidden": "true" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K"),
       ),
       this.place,
+      person().role !== "guest" && h("a", { class: "side-link chats-memory", href: "#/memory" }, icon("book"), t("nav.memory")),
     );
     const signal = this.#end.signal;
     addEventListener("focus", () => this.refresh(), { signal });
@@ -207,7 +209,7 @@ export class ChatList {
           { class: "mark-chip", title: t("challenge.label") },
           icon("flag"),
           h("span", { class: "sr-only" }, t("challenge.label")),
-          chat.turns_left !== null && tn("challenge.left", chat.turns_left),
+          chat.turns_left !== null && challengeMark(chat),
         ),
       chat.running && h("span", { class: "running-mark" }, icon("wave"), h("span", { class: "sr-only" }, t("chats.running"))),
       chat.unread && !active && h("span", { class: "unread-mark" }, h("span", { class: "sr-only" }, t("chats.unread"))),

@@ -52,11 +52,14 @@ export function openDialog({ title, content = [], action, danger = false, submit
     if (event.target === dialog) dialog.close();
   });
 
+  const leave = () => dialog.close(); // what it asks is about the page that is left
+  addEventListener("hashchange", leave);
   document.body.append(dialog);
   dialog.showModal();
   (form.querySelector("[autofocus]") ?? form.querySelector("footer button")).focus();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
+      removeEventListener("hashchange", leave);
       dialog.remove();
       resolve(result);
     });

@@ -1,7 +1,7 @@
-// The links at the side of the plain pages: settings for everybody, the desk and the set-up for operators.
+// The links at the side of the plain pages: memory and settings for everybody, the desk and the set-up for operators.
 
 import { t } from "./i18n.js";
-import { isOperator } from "./session.js";
+import { isOperator, person } from "./session.js";
 
 const DESK = [
   ["overview", "desk"],
@@ -13,11 +13,14 @@ const DESK = [
   ["config", "check"],
 ];
 
-/** Links for the side; `current` is "settings", "setup" or "operate/VIEW". */
+/** Links for the side; `current` is "memory", "settings", "setup" or "operate/VIEW". */
 export function sideLinks(current) {
-  const links = [{ hash: "#/settings", label: t("nav.settings"), icon: "gear", current: current === "settings" }];
-  if (!isOperator()) return links;
+  const memory = { hash: "#/memory", label: t("nav.memory"), icon: "book", current: current === "memory" };
+  const settings = { hash: "#/settings", label: t("nav.settings"), icon: "gear", current: current === "settings" };
+  const own = person().role === "guest" ? [] : [memory];
+  if (!isOperator()) return [...own, settings];
   return [
+    ...own,
     ...DESK.map(([name, icon]) => ({
       hash: `#/operate/${name}`,
       label: t(`operate.${name}`),
@@ -26,6 +29,6 @@ export function sideLinks(current) {
       group: t("nav.operate"),
     })),
     { hash: "#/setup", label: t("nav.setup"), icon: "spark", current: current === "setup", group: t("nav.more") },
-    { ...links[0], group: t("nav.more") },
+    { ...settings, group: t("nav.more") },
   ];
 }

@@ -29,6 +29,7 @@ export function messageView(message, actions = {}) {
     h(
       "article",
       { "aria-label": t(`chat.by.${message.role}`) },
+      message.role === "assistant" && message.name && h("p", { class: "message-name" }, message.name),
       body(message),
       files(message.attachments ?? []),
       outcome(message, actions),

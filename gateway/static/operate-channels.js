@@ -4,6 +4,7 @@ import { pill } from "./controls.js";
 import { h } from "./dom.js";
 import { number, span, t, term } from "./i18n.js";
 import { deliveryLink } from "./operate-log.js";
+import { logIn } from "./operate-login.js";
 import { keepFresh } from "./refresh.js";
 import { emptyState } from "./states.js";
 import { ago } from "./when.js";
@@ -11,16 +12,16 @@ import { ago } from "./when.js";
 const TONES = { ready: "good", starting: "calm", stopped: "calm", degraded: "warn", auth_required: "warn" };
 
 export function channelsView(place, { signal }) {
-  keepFresh(place, {
+  const reload = keepFresh(place, {
     path: "/api/operator/overview",
     show: ({ channels }) =>
-      channels.length ? channels.map(channelCard) : emptyState("channel", t("channels.none"), t("channels.noneText")),
+      channels.length ? channels.map((channel) => channelCard(channel, () => reload())) : emptyState("channel", t("channels.none"), t("channels.noneText")),
     signal,
     everyMs: 10_000,
   });
 }
 
-function channelCard(channel) {
+function channelCard(channel, reload) {
   return h(
     "section",
     { class: "card channel" },
@@ -30,6 +31,7 @@ function channelCard(channel) {
       h("h2", {}, term("channel", channel.channel)),
       channel.account && h("bdi", { class: "dim" }, channel.account),
       pill(term("channelState", channel.state), TONES[channel.state] ?? "warn"),
+      channel.login && h("button", { type: "button", class: "button", onclick: () => logIn(channel, reload) }, t("channels.logIn")),
     ),
     channel.reason && h("p", { class: "channel-reason" }, channel.reason),
     h(
@@ -42,7 +44,7 @@ function channelCard(channel) {
       channel.oldest_waiting_s > 0 && fact(t("channels.oldest"), span(channel.oldest_waiting_s)),
       channel.gate_until && fact(t("channels.gate"), ago(channel.gate_until)),
     ),
-    lastError(channel.last_error),
+    channel.last_error !== channel.reason && lastError(channel.last_error, channel.last_error_delivery),
   );
 }
 
@@ -50,16 +52,14 @@ function fact(label, value) {
   return h("div", { class: "fact" }, h("dt", {}, label), h("dd", {}, value));
 }
 
-/** The last error as a sentence, or as an object with time and delivery id. */
-function lastError(error) {
-  if (!error) return null;
-  const { message, at, delivery_id: id } = typeof error === "string" ? { message: error } : error;
+/** The last error, with the delivery that it was about, if any (CH-213). */
+function lastError(message, id) {
+  if (!message) return null;
   return h(
     "p",
     { class: "channel-error" },
     h("span", { class: "dim" }, t("channels.lastError"), " "),
     message,
-    at && [" · ", ago(at)],
     id && [" · ", deliveryLink(id)],
   );
 }

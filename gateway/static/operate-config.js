@@ -1,14 +1,20 @@
 // The configuration check: every fault with its place and the nearest known key, and the configuration in force with secrets masked (WO-32).
 
 import { copyButton, pill } from "./controls.js";
-import { h } from "./dom.js";
+import { h, replace } from "./dom.js";
 import { t, tn } from "./i18n.js";
+import { castSection } from "./operate-cast.js";
+import { embeddingsPart } from "./operate-embeddings.js";
 import { section } from "./page.js";
 import { keepFresh } from "./refresh.js";
 import { ago } from "./when.js";
 
 export function configView(place, { signal }) {
-  keepFresh(place, { path: "/api/operator/config", show, signal });
+  const [config, vectors, gone] = [1, 2, 3].map(() => h("div", { class: "view-part" }));
+  replace(place, gone, vectors, config);
+  embeddingsPart(vectors, { signal });
+  keepFresh(config, { path: "/api/operator/config", show, signal });
+  const reload = keepFresh(gone, { path: "/api/operator/characters", show: (answer) => castSection(answer, () => reload()), signal });
 }
 
 function show({ path, loaded_at: loaded, faults, effective }) {
@@ -42,7 +48,7 @@ function show({ path, loaded_at: loaded, faults, effective }) {
 export function faultList(faults) {
   return h(
     "ul",
-    { class: "rows" },
+    { class: "rows", "aria-label": t("operate.faults") },
     faults.map((fault) =>
       h(
         "li",

@@ -122,6 +122,6 @@ function scheduleRow({ kind, scope, next_run: next, zone }) {
       h("p", { class: "row-title" }, term("jobKind", kind)),
       scope && h("p", { class: "hint" }, h("bdi", {}, scope)),
     ),
-    h("p", { class: "row-side hint" }, ago(next), next && h("span", {}, `${absolute(next, zone)} · ${zone.replaceAll("_", " ")}`)),
+    h("p", { class: "row-side hint" }, ago(next), next && h("span", {}, [absolute(next, zone || undefined), zone.replaceAll("_", " ")].filter(Boolean).join(" · "))),
   );
 }

@@ -7,7 +7,9 @@ import { h, replace } from "./dom.js";
 import { t, term, tn } from "./i18n.js";
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
+import { pairingSection } from "./operate-pairing.js";
 import { section } from "./page.js";
+import { keepFresh } from "./refresh.js";
 import { isOwner, person } from "./session.js";
 import { emptyState, explain, fillWhenLoaded } from "./states.js";
 import { toast } from "./toast.js";
@@ -18,6 +20,7 @@ const path = (id) => `/api/operator/people/${encodeURIComponent(id)}`;
 
 export function peopleView(place, { signal, actions }) {
   const content = h("div", {});
+  const waiting = h("div", {});
   let people = [];
   const search = h("input", {
     type: "search",
@@ -38,7 +41,17 @@ export function peopleView(place, { signal, actions }) {
       },
     });
   actions.append(h("button", { type: "button", class: "button primary", onclick: () => edit(null, load) }, icon("plus"), t("people.new")));
-  place.append(section("", "", search, content));
+  const askWaiting = keepFresh(waiting, {
+    path: "/api/operator/pairings",
+    show: (answer) =>
+      pairingSection(answer, () => {
+        load();
+        askWaiting();
+      }),
+    signal,
+    everyMs: 10_000,
+  });
+  place.append(waiting, section("", "", search, content));
   load();
 }
 

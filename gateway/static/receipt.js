@@ -1,20 +1,35 @@
 // The drawer that tells what went into one reply: tokens by part, what memory gave and why, what was left out, who answered and how fast (WO-15).
 
 import { request } from "./api.js";
-import { colour, stackedBar } from "./bars.js";
-import { iconButton } from "./controls.js";
+import { iconButton, segmented } from "./controls.js";
 import { h, replace } from "./dom.js";
 import { duration, number, percent, t, term, tn } from "./i18n.js";
 import { icon } from "./icons.js";
-import { guessLang } from "./lang.js";
+import { nextView, sentView } from "./prompt-view.js";
+import { session } from "./session.js";
 import { emptyState, fillWhenLoaded } from "./states.js";
+import { tokenParts } from "./token-parts.js";
+
+const PROMPTS = { sent: sentView, next: nextView };
 
 export class ReceiptDrawer {
   #turnId = "";
+  #view = "receipt";
   #page = new AbortController();
 
   constructor({ chatId, onClose }) {
     this.chatId = chatId;
+    this.tabs = session.me?.inspects
+      ? segmented({
+          legend: t("prompt.views"),
+          options: ["receipt", "sent", "next"].map((view) => [view, t(`prompt.view.${view}`)]),
+          value: this.#view,
+          onchange: (view) => {
+            this.#view = view;
+            this.show(this.#turnId);
+          },
+        })
+      : null;
     this.body = h("div", { class: "drawer-body", tabindex: 0, role: "group", "aria-label": t("receipt.title") });
     this.element = h(
       "aside",
@@ -25,6 +40,7 @@ export class ReceiptDrawer {
         h("h2", {}, icon("receipt"), t("receipt.title")),
         iconButton("close", t("action.close"), onClose, { dataset: { firstFocus: "1" } }),
       ),
+      this.tabs,
       this.body,
     );
     this.show("");
@@ -38,6 +54,11 @@ export class ReceiptDrawer {
   show(turnId) {
     this.#turnId = turnId;
     this.#page.abort();
+    if (this.#view !== "receipt") {
+      this.#page = new AbortController();
+      PROMPTS[this.#view](this.body, { chatId: this.chatId, turnId, signal: this.#page.signal });
+      return;
+    }
     if (!turnId) {
       replace(this.body, emptyState("receipt", t("receipt.emptyTitle"), t("receipt.emptyText")));
       return;
@@ -46,6 +67,11 @@ export class ReceiptDrawer {
     const { signal } = this.#page;
     const path = `/api/chats/${encodeURIComponent(this.chatId)}/turns/${encodeURIComponent(turnId)}/receipt`;
     fillWhenLoaded(this.body, { load: () => request("GET", path, undefined, { signal }), show: receiptView, signal, lines: 8 });
+  }
+
+  /** What went to a model in a challenge is hidden from who plays it. */
+  hidePrompts() {
+    if (this.tabs) this.tabs.hidden = true;
   }
 
   destroy() {
@@ -58,7 +84,7 @@ function receiptView(receipt) {
     summary(receipt),
     tokens(receipt),
     memory(receipt.memories ?? {}),
-    trimmed(receipt.trimmed_messages),
+    trimmed(receipt.trimmed_messages, receipt.window ?? {}),
     tools(receipt.tools ?? []),
   ].filter(Boolean);
 }
@@ -89,19 +115,8 @@ function summary(receipt) {
 }
 
 function tokens(receipt) {
-  const parts = (receipt.sections ?? []).filter((part) => part.tokens > 0);
-  const sum = parts.reduce((total, part) => total + part.tokens, 0);
-  const input = receipt.input_tokens ?? sum;
-  const rows = parts.map((part, at) =>
-    h(
-      "li",
-      { class: "token-row" },
-      h("span", { class: `swatch ${colour(at)}`, "aria-hidden": "true" }),
-      h("span", { class: "token-name" }, term("section", part.name)),
-      h("span", { class: "num" }, number(part.tokens)),
-      h("span", { class: "num dim" }, percent(sum ? part.tokens / sum : 0)),
-    ),
-  );
+  const parts = tokenParts(receipt.sections ?? []);
+  const input = receipt.input_tokens ?? parts.sum;
   const cached = receipt.cached_tokens;
   return block(
     t("receipt.tokens"),
@@ -112,14 +127,8 @@ function tokens(receipt) {
       fact(t("receipt.output"), number(receipt.output_tokens ?? 0)),
       cached > 0 && fact(t("receipt.cached"), `${number(cached)} · ${percent(cached / Math.max(input, cached))}`),
     ),
-    parts.length > 0 && [
-      stackedBar(
-        parts.map((part) => ({ label: term("section", part.name), value: part.tokens })),
-        sum,
-      ),
-      h("ul", { class: "token-list" }, rows),
-    ],
-    receipt.estimated && h("p", { class: "hint" }, t("receipt.estimated")),
+    parts.elements,
+    (receipt.estimated || parts.sum > 0) && h("p", { class: "hint" }, t(receipt.estimated ? "receipt.estimated" : "receipt.partsEstimated")),
   );
 }
 
@@ -133,18 +142,23 @@ function memory({ used = [], reason = "" }) {
   );
 }
 
-/** One remembered thing; rows may be plain texts or objects with a text, a kind and a reason. */
-function memoryRow(row) {
-  const { text = "", title = "", kind = "", why = "", reason = "" } = typeof row === "string" ? { text: row } : row;
-  const words = text || title || row.id || "";
-  const about = [kind && term("memoryKind", kind), (why || reason) && term("why", why || reason)].filter(Boolean).join(" · ");
-  return h("li", { class: "memory-row" }, h("p", { lang: guessLang(words) }, words), about && h("p", { class: "hint" }, about));
+/** One piece of a memory file: its lines, the day it is about, how it came into the prompt, whose words it rests on. */
+function memoryRow({ path, how, first = 0, last = 0, date = "", origin = "" }) {
+  const lines = last > first ? `:${first}–${last}` : first ? `:${first}` : "";
+  const about = [date, term("memoryHow", how), origin && term("origin", origin)].filter(Boolean).join(" · ");
+  return h("li", { class: "memory-row" }, h("p", {}, h("bdi", {}, path + lines)), h("p", { class: "hint" }, about));
 }
 
-function trimmed(count) {
+function trimmed(count, { jump = null, newest_alone: alone = false, summaries_cut: cut = false }) {
+  const said = [
+    count > 0 && tn("receipt.trimmedSome", count),
+    jump && tn("receipt.jumped", jump.messages),
+    alone && t("receipt.newestAlone"),
+    cut && t("receipt.summariesCut"),
+  ].filter(Boolean);
   return block(
     t("receipt.trimmed"),
-    h("p", { class: "receipt-plain" }, count ? tn("receipt.trimmedSome", count) : t("receipt.trimmedNone")),
+    (said.length ? said : [t("receipt.trimmedNone")]).map((line) => h("p", { class: "receipt-plain" }, line)),
   );
 }
 

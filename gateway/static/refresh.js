@@ -8,17 +8,22 @@ import { errorState, skeleton } from "./states.js";
 export function keepFresh(place, { path, show, signal, everyMs = 15_000 }) {
   let shown = "";
   let filled = false;
+  let newest = 0;
+  let underWay = 0;
 
   async function ask() {
+    const mine = ++newest;
+    underWay += 1;
     try {
       const answer = await request("GET", typeof path === "function" ? path() : path, undefined, { signal });
+      if (mine !== newest) return; // asked again meanwhile, perhaps for something else: an older answer must not come after the newer one
       const key = JSON.stringify(answer);
       if (key === shown || (filled && isBusy(place))) return;
       shown = key;
       filled = true;
       replace(place, show(answer));
     } catch (error) {
-      if (error.name === "AbortError" || signal.aborted || filled) return;
+      if (error.name === "AbortError" || signal.aborted || filled || mine !== newest) return;
       replace(
         place,
         errorState(error, () => {
@@ -26,12 +31,14 @@ export function keepFresh(place, { path, show, signal, everyMs = 15_000 }) {
           ask();
         }),
       );
+    } finally {
+      underWay -= 1;
     }
   }
 
   replace(place, skeleton(5));
   ask();
-  const timer = setInterval(() => document.hidden || ask(), everyMs);
+  const timer = setInterval(() => document.hidden || underWay || ask(), everyMs);
   signal.addEventListener("abort", () => clearInterval(timer));
   return () => {
     shown = "";

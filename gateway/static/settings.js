@@ -8,6 +8,7 @@ import { LANGUAGE_NAMES, t } from "./i18n.js";
 import { icon } from "./icons.js";
 import { plainPage, section } from "./page.js";
 import { person, refreshMe } from "./session.js";
+import { showAccounts } from "./settings-accounts.js";
 import { signOut } from "./shell.js";
 import { emptyState, explain, fillWhenLoaded } from "./states.js";
 import { setTheme, theme, THEMES } from "./theme-choice.js";
@@ -18,6 +19,7 @@ import { ago } from "./when.js";
 export function settingsPage({ again }) {
   const end = new AbortController();
   const tokens = h("div", {});
+  const accounts = h("div", {});
   const body = h(
     "div",
     { class: "cards" },
@@ -33,6 +35,7 @@ export function settingsPage({ again }) {
       }),
     ),
     section(t("settings.password"), person().has_password ? t("settings.passwordAbout") : t("settings.passwordNone"), passwordForm(again)),
+    person().role !== "guest" && section(t("accounts.title"), t("accounts.about"), accounts),
     section(t("settings.tokens"), t("settings.tokensAbout"), tokens),
     section(
       t("account.signOut"),
@@ -46,6 +49,7 @@ export function settingsPage({ again }) {
   );
   plainPage({ title: t("nav.settings"), current: "settings", body });
   showTokens(tokens, end.signal);
+  if (person().role !== "guest") showAccounts(accounts, end.signal, again);
   return { title: t("nav.settings"), destroy: () => end.abort() };
 }
 

@@ -5,6 +5,7 @@ import { iconButton } from "./controls.js";
 import { h, replace } from "./dom.js";
 import { t, term } from "./i18n.js";
 import { icon, mark } from "./icons.js";
+import { forgetDrafts } from "./memory-drafts.js";
 import { openMenu } from "./menu.js";
 import { onReachChange, reachable } from "./reach.js";
 import { isOperator, person, refreshMe, session } from "./session.js";
@@ -137,6 +138,7 @@ export async function signOut() {
     await request("DELETE", "/api/session");
     session.me = { ...session.me, person: null }; // from here on nothing is stored any more
     forgetAll();
+    forgetDrafts();
     await refreshMe();
     location.hash = "#/signin";
   } catch (error) {

@@ -7,6 +7,7 @@ import { Follow } from "./follow.js";
 import { t } from "./i18n.js";
 import { guessLang } from "./lang.js";
 import { files, messageView, note } from "./message.js";
+import { MessageFolds } from "./message-folds.js";
 import { Speaker } from "./speak.js";
 import { skeleton } from "./states.js";
 
@@ -18,7 +19,9 @@ export class Talk {
   /** `actions` as in `messageView`; `loadOlder` is called when the reader nears the top and older messages exist. */
   constructor({ actions = {}, loadOlder = () => {} }) {
     this.actions = actions;
+    this.loadOlder = loadOlder;
     this.list = h("ol", { class: "messages", "aria-label": t("chat.messages") });
+    this.folds = new MessageFolds(this.list, (id) => this.#views.get(id)?.message.folded);
     this.top = h("div", { class: "talk-top" });
     this.lead = h("div", { class: "talk-lead" }, skeleton(5));
     this.speaker = new Speaker();
@@ -32,6 +35,11 @@ export class Talk {
   /** The messages as they stand on the page; they may have come in another order, an answer before its question was confirmed. */
   get #shown() {
     return [...this.list.children].map((element) => this.#views.get(element.dataset.id)?.message).filter(Boolean);
+  }
+
+  /** Whether each answer says who gave it: where several characters talk. */
+  set hasCast(several) {
+    this.list.classList.toggle("has-cast", several);
   }
 
   get ids() {
@@ -81,6 +89,7 @@ export class Talk {
     });
     for (const message of messages) this.upsert(message);
     this.#order(messages.map((message) => message.id));
+    this.#fold();
     this.follow.grown();
   }
 
@@ -88,6 +97,7 @@ export class Talk {
     this.follow.keepPlace(() => {
       const fresh = messages.filter((message) => !this.#views.has(message.id)).map((message) => this.#make(message));
       this.list.prepend(...fresh);
+      this.#fold();
     });
   }
 
@@ -238,6 +248,11 @@ export class Talk {
 
   destroy() {
     this.follow.destroy();
+  }
+
+  /** What an entry stands for is folded. Too short to scroll then, the talk asks for what is older by itself. */
+  #fold() {
+    if (this.folds.update()) requestAnimationFrame(() => this.scroller.scrollHeight <= this.scroller.clientHeight && this.loadOlder());
   }
 
   #make(message) {

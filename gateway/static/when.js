@@ -18,17 +18,28 @@ export function zone() {
   return session.me?.person?.timezone || Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-function format(date, options, timeZone = zone()) {
+const FULL = { dateStyle: "medium", timeStyle: "short" };
+
+function formatter(options, timeZone = zone()) {
   try {
-    return new Intl.DateTimeFormat(lang(), { ...options, timeZone }).format(date);
+    return new Intl.DateTimeFormat(lang(), { ...options, timeZone });
   } catch {
-    return new Intl.DateTimeFormat(lang(), options).format(date); // a zone this browser does not know
+    return new Intl.DateTimeFormat(lang(), options); // a zone this browser does not know
   }
+}
+
+function format(date, options, timeZone = zone()) {
+  return formatter(options, timeZone).format(date);
 }
 
 /** Date and time in full. */
 export function absolute(iso, timeZone = zone()) {
-  return format(new Date(iso), { dateStyle: "medium", timeStyle: "short" }, timeZone);
+  return format(new Date(iso), FULL, timeZone);
+}
+
+/** From one time to another, what both have in common once: "Nov 30, 2026, 12:08 – 12:17 PM". */
+export function between(from, to) {
+  return formatter(FULL).formatRange(new Date(from), new Date(to));
 }
 
 /** Only the day, from an ISO date such as 2026-04-01, whatever the zone. */

@@ -32,6 +32,7 @@ from agent.llm.port import (
     ToolSpec,
     Usage,
 )
+from tests.patience import patience
 from tests.peers.model.faults import FAULTS
 from tests.peers.model.replies import Hang, Pause, Reply, delta, error, stream, text, usage, whole
 from tests.peers.model.server import FakeModel
@@ -191,7 +192,7 @@ async def test_an_answer_with_its_reason_is_complete_whatever_the_connection_doe
     server.will(Reply(steps=(*stream(delta("ok", finish="stop")).steps, Hang())))
     started = time.monotonic()
     assert (await finished(model)).reason is Finish.STOP
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < patience(1)
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ async def test_a_fault_becomes_the_error_that_says_what_to_do(
         await ask(model)
     assert type(caught.value) is kind
     assert excerpt in caught.value.excerpt
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < patience(1)
     assert said(await ask(model)) == "fine", "the next request works"
 
 
@@ -333,7 +334,7 @@ async def test_cancelling_closes_the_connection(server: FakeModel, model: OpenAI
         await first.wait()
         started = time.monotonic()
         task.cancel()
-    assert time.monotonic() - started < 0.1
+    assert time.monotonic() - started < patience(0.1)
     assert await server.outcome() == "left"
 
 

@@ -193,5 +193,5 @@ def test_the_answer_keeps_a_share_of_the_window() -> None:
 
 def test_the_sections_of_a_receipt_are_those_of_the_prompt() -> None:
     prompt = assemble(turn("hi", "q", "a"), room=ROOM, tools=100)
-    assert [section.name for section in prompt.sections] == ["tools", "instructions", "history", "time", "message"]
+    assert [section.name for section in prompt.sections] == ["tools", "instructions", "saved", "history", "time", "message"]
     assert YUME.name in prompt.messages[0].text

@@ -75,6 +75,7 @@ class FakeTool:
         self.name = name
         self.description = f"The tool {name}."
         self.arguments: type[BaseModel] = arguments
+        self.foreign = False
         self.calls: list[Any] = []
         self._answer = answer
 

@@ -17,8 +17,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.file_search import search_quality, search_speed
 from tests.bench.load import Measured, direct, through_gateway
 from tests.bench.processes import endpoint, gateway
+from tests.bench.recall import recall_speed
+from tests.bench.retrieval import retrieval
+from tests.bench.rows_search import rows_quality, rows_speed
+from tests.bench.splitting import splitting
+from tests.bench.telegram import telegram
 
 ZERO_DELAY = ((1, 60), (20, 12), (50, 6), (200, 2))  # conversations, messages in each
 THINK_S = 2.0
@@ -102,7 +108,19 @@ async def killed(folder: Path, console: Console) -> None:
     console.print(f"kill -9 with ten messages in work: {counts.count(1)} answered once, {sum(n > 1 for n in counts)} twice, {counts.count(0)} lost")
 
 
-BENCHES = {"overhead": overhead, "slow": slow_model, "kill": killed}
+BENCHES = {
+    "overhead": overhead,
+    "slow": slow_model,
+    "telegram": telegram,
+    "kill": killed,
+    "split": splitting,
+    "search": search_speed,
+    "found": search_quality,
+    "rows": rows_speed,
+    "rows_found": rows_quality,
+    "recall": recall_speed,
+    "retrieval": retrieval,
+}
 
 
 async def main() -> None:

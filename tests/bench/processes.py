@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @asynccontextmanager
@@ -37,10 +39,15 @@ class Served:
         text = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(next(line for line in text.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
 
+    def processor_s(self) -> float:
+        """Seconds of processor time that the gateway's process has used, in all its threads: the measure that a busy machine distorts least."""
+        times = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @asynccontextmanager
-async def gateway(folder: Path, model_url: str) -> AsyncGenerator[Served]:
-    """The gateway as `python -m gateway run`, with its model at `model_url`; `started_s` from the exec to the printed link."""
+async def gateway(folder: Path, model_url: str, *, channels: Mapping[str, Any] | None = None) -> AsyncGenerator[Served]:
+    """The gateway as `python -m gateway run`, with its model at `model_url` and more `channels`; `started_s` from the exec to the printed link."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "config.json"
     path.write_text(
@@ -48,10 +55,11 @@ async def gateway(folder: Path, model_url: str) -> AsyncGenerator[Served]:
             {
                 "agent_workspace": str(folder / "workspace"),
                 "timezone": "UTC",
+                "onboarding": False,
                 "log": {"level": "warning"},
                 "model": {"provider": "openai", "base_url": model_url, "name": "fake", "context_window": 100000},
                 "rate": {"person_per_minute": 0, "chat_per_minute": 0},
-                "channels": {"web": {"port": 0}},
+                "channels": {"web": {"port": 0}, **(channels or {})},
             }
         ),
         encoding="utf-8",

@@ -11,10 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from channels.errors import ConnectionLost
 from channels.message import Account, Address, ChatType, EventKind, InboundEvent
 from channels.port import Accepted, Arrival, Capabilities, Channel, Cursor, OutboundPart
+from tests.patience import patience
 
 GOOD, BAD = "good", "bad"  # credentials, as the suite names them
 
@@ -24,7 +26,7 @@ def utc_now() -> datetime:
 
 
 async def until(look: Callable[[], bool], *, within_s: float = 10.0) -> None:
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(patience(within_s)):
         while not look():  # noqa: ASYNC110  # what is waited for has no event to wait for
             await asyncio.sleep(0.005)
 
@@ -151,6 +153,33 @@ class Peer(Protocol):
     def network(self, up: bool) -> None: ...
 
 
+@runtime_checkable
+class Pressing(Protocol):
+    """A peer whose platform has buttons."""
+
+    def buttons(self, place: Place) -> list[list[str]]:
+        """The labels of the buttons in a chat, row by row."""
+        ...
+
+    async def presses(self, place: Place, label: str, *, sender: str = "ann") -> None:
+        """Somebody presses the button that is called so, below whichever message."""
+        ...
+
+    def asides(self) -> list[str]:
+        """What those who pressed were told alone."""
+        ...
+
+
+def chats(peer: Peer) -> tuple[ChatType, ...]:
+    """The kinds of chat that exist on the platform: all, unless the peer names its own in `chats`."""
+    return tuple(kind for kind in ChatType if kind in getattr(peer, "chats", ChatType))
+
+
+def lacks(peer: Peer, what: str) -> bool:
+    """Whether a thing that most platforms have does not exist there: the peer names such in `lacking`."""
+    return what in getattr(peer, "lacking", ())
+
+
 MakePeer = Callable[[], AsyncGenerator[Peer, None]]
 
 
@@ -169,6 +198,7 @@ class Journal:
     stuck_after: bool = False
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    verdict: Callable[[Accepted], Accepted] = lambda accepted: accepted  # what is told of an event, beside what became of it
 
     async def __call__(self, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> list[Accepted]:
         self.entered.set()
@@ -190,11 +220,11 @@ class Journal:
         if known is None:
             known = replace(event, delivery_id=f"d{len(self.events) + 1}")
             self.events.append(known)
-        return Accepted(arrival=arrival, delivery_id=known.delivery_id, state="new")
+        return self.verdict(Accepted(arrival=arrival, delivery_id=known.delivery_id, state="new"))
 
     async def until(self, count: int, *, within_s: float = 5.0) -> list[InboundEvent]:
         """The events, once there are so many; then a moment longer, to see that no more come."""
-        async with asyncio.timeout(within_s):
+        async with asyncio.timeout(patience(within_s)):
             while len(self.events) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -202,7 +232,7 @@ class Journal:
         return self.events
 
     async def until_arrived(self, count: int, *, within_s: float = 5.0) -> list[Arrival]:
-        async with asyncio.timeout(within_s):
+        async with asyncio.timeout(patience(within_s)):
             while len(self.arrivals) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -221,9 +251,11 @@ async def running(channel: Channel, journal: Journal) -> AsyncGenerator[asyncio.
         yield task
     finally:
         task.cancel()
-        done, _ = await asyncio.wait([task], timeout=1.0)
+        done, _ = await asyncio.wait([task], timeout=patience(1.0))
         assert done, "the adapter did not end within a second"
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        breaks = bool(channel.capabilities.reconnect_s) and isinstance(error, ConnectionLost)  # its one connection: it is built anew
+        if error is not None and not breaks:
             raise error
 
 

@@ -94,6 +94,18 @@ class LoopbackPeer:
             if shown.address == place.address
         ]  # fmt: skip
 
+    def buttons(self, place: Place) -> list[list[str]]:
+        here = [shown for shown in self.platform.shown if shown.address == place.address]
+        return [[action.label for action in row] for shown in here for row in shown.actions]
+
+    async def presses(self, place: Place, label: str, *, sender: str = "ann") -> None:
+        wanted = (shown for shown in self.platform.shown if any(action.label == label for row in shown.actions for action in row))
+        parent = {"parent": place.parent} if place.address.thread_id else {}
+        self.platform.presses(next(wanted), label, sender=sender, group=place.kind is not ChatType.DM, **parent)
+
+    def asides(self) -> list[str]:
+        return [words for _, words in self.platform.asides]
+
     def typing(self, place: Place) -> list[bool]:
         return self.platform.typed.get(str(place.address), [])
 

@@ -16,6 +16,7 @@ from agent.llm.demo import DemoModel, find_weights
 from agent.llm.openai_client import OpenAIModel
 from agent.llm.port import ChatModel, Finish, Finished, ModelEvent, ModelMessage, ModelRequest, ReasoningDelta, Role, TextDelta, ToolSpec
 from agent.llm.scripted import End, Fail, Reply, Say, ScriptedModel
+from tests.patience import patience
 from tests.peers.model.server import WORDS, FakeModel
 
 WINDOW = 4096
@@ -148,7 +149,7 @@ async def test_a_cancelled_stream_ends_at_once_and_the_next_one_works(model: Cha
         task = group.create_task(read())
         await first.wait()
         task.cancel()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(patience(1)):
             await asyncio.wait([task])
     assert task.cancelled()
     assert said(await events_of(model, request())).strip()

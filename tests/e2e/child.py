@@ -105,6 +105,9 @@ def _changes(connection: sa.Connection) -> int:
     return connection.connection.driver_connection.total_changes  # type: ignore[union-attr]  # a sqlite3.Connection
 
 
+ASIDE = {"summary": '{"bullets": []}'}  # what it says to other work than replies; titles apart
+
+
 class Echo(ScriptedModel):
     """Says the question back, and does not remember it: a long run must not grow by its fake."""
 
@@ -114,7 +117,7 @@ class Echo(ScriptedModel):
     def _say(self, request: ModelRequest) -> str:
         self.requests.clear()
         asked = request.messages[-1].text.rpartition("[end of notes]\n\n")[2]
-        return f"re: {asked}" if request.purpose == "reply" else "A title"
+        return f"re: {asked}" if request.purpose == "reply" else ASIDE.get(request.purpose, "A title")
 
 
 async def serve(options: Options) -> None:
@@ -138,6 +141,7 @@ async def serve(options: Options) -> None:
         make_model=Echo if options.model == "echo" else make_model,
         open_database=database,
         more_channels=(_peer_plan(options),) if options.peer else (),
+        make_embedder=lambda _config: None,  # it would take a core for seconds, at every start
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -27,6 +27,7 @@ from tests.e2e import child
 from tests.e2e.child import LOG, Options
 from tests.e2e.peer import Peer
 from tests.harness import Running, running
+from tests.patience import patience
 from tests.peers.model.server import FakeModel
 
 READY_S = 30.0
@@ -70,7 +71,7 @@ def rows(data_dir: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
 
 async def until(look: Callable[[], object], within_s: float = 15.0, *, every_s: float = 0.01) -> None:
     """Wait for something true."""
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(patience(within_s)):
         while True:
             if look():
                 return
@@ -165,6 +166,7 @@ class Household:
         base = {
             "agent_workspace": str(self.folder / "workspace"),
             "timezone": "UTC",
+            "onboarding": False,
             "channels": {"web": {"port": 0}},
             "rate": {"person_per_minute": 0, "chat_per_minute": 0},
             "model": {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "fake"},

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from tests.patience import patience
+
 Call = dict[str, Any]
 
 
@@ -68,7 +70,7 @@ class Peer:
         for writer in list(self._open):
             writer.close()
         await self._server.wait_closed()
-        await asyncio.wait_for(self._empty.wait(), 5)
+        await asyncio.wait_for(self._empty.wait(), patience(5))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)

@@ -165,7 +165,7 @@ async def test_after_a_kill_under_a_preview_the_answer_edits_that_preview(househ
     model.will(STALLED)
     killed = await household.start(model="", peer=peer.port, abilities=(EDITS,))
     await peer.says("chat", "hello")
-    await until(lambda: household.rows("SELECT 1 FROM turns WHERE preview_ids IS NOT NULL"))
+    await until(lambda: household.rows("SELECT 1 FROM turns WHERE json_type(preview_ids) = 'array'"))
     assert peer.texts() == [BEGINNING]
     await killed.kill()
     await household.start(model="", peer=peer.port, abilities=(EDITS,))

@@ -127,6 +127,7 @@ AT_ONCE = 25
 @pytest.mark.slow
 @pytest.mark.rule("RL-7")
 async def test_a_long_run_of_many_chats_grows_neither_in_memory_nor_in_handles_nor_in_tasks(household: Household) -> None:
+    household.configure(agent_max_context_turns=5)  # everything that a chat can come to, trims and summaries too, happens before it is measured
     async with Peer() as peer:
         running = await household.start(peer=peer.port, abilities=(EDITS, RESEND_KEY, TYPING))
         chats = [await household.web.chat() for _ in range(AT_ONCE)]

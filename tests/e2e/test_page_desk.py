@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from agent.errors import ModelMisconfigured
 from agent.llm.scripted import Fail, Say, Until
@@ -387,6 +388,33 @@ async def test_jobs_and_usage_show_what_was_done(house: House) -> None:
         await expect(tab.page.locator(".figure").filter(has_text="Calls").locator(".figure-value")).to_have_text(f"{calls:,}")
 
 
+@pytest.mark.rule("WO-30")
+async def test_a_slow_answer_to_an_earlier_choice_does_not_replace_the_chosen_list(house: House) -> None:
+    house.will("Noted.")
+    house.script.title = "A note"
+    async with house.tab() as tab:
+        await tab.say("Please note this")
+        await tab.says("Noted.")
+        await expect(tab.row("A note")).to_be_visible()
+        held, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(route: Route) -> None:
+            held.set()
+            await go.wait()
+            await route.continue_()
+
+        await tab.page.route(re.compile(r"/api/operator/jobs$"), slow, times=1)
+        await tab.go("operate/jobs")
+        await held.wait()
+        await tab.page.get_by_text("Parked", exact=True).click()
+        await expect(tab.page.get_by_text("No jobs here")).to_be_visible()
+        async with tab.page.expect_response(re.compile(r"/api/operator/jobs$")) as late:
+            go.set()
+        await (await late.value).finished()
+        await tab.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        await expect(tab.page.get_by_text("No jobs here")).to_be_visible()
+
+
 @pytest.mark.rule("WO-30", "WO-31", "WO-32")
 async def test_a_broken_configuration_is_shown_with_its_places_while_everything_runs_on(chromium: Browser, tmp_path: Path) -> None:
     async with house_over(tmp_path, chromium, name="broken configuration") as house, house.tab() as tab:
@@ -400,7 +428,7 @@ async def test_a_broken_configuration_is_shown_with_its_places_while_everything_
         await _reload(tab)
         await tab.go("operate/config")
         await expect(state).to_contain_text("2 faults")
-        faults = tab.page.locator(".row")
+        faults = tab.page.get_by_role("list", name="Faults in the configuration").get_by_role("listitem")
         await expect(faults.filter(has_text="timezon")).to_contain_text("timezone")
         await expect(faults.filter(has_text="context_window")).to_contain_text("line ")
         await expect(tab.page.get_by_role("group", name="In force")).to_contain_text('"name": "scripted"')

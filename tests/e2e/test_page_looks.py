@@ -104,6 +104,7 @@ async def _look(tab: Tab, name: str, language: str, faults: list[str]) -> None:
     await tab.page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
 
 
+@pytest.mark.slow
 @pytest.mark.rule("WO-12")
 async def test_every_page_is_whole_in_each_language_width_and_theme(chromium: Browser, tmp_path: Path) -> None:
     faults: list[str] = []

@@ -15,9 +15,9 @@ from channels.port import Accepted, Cursor
 from gateway.access import Rules
 from gateway.commands import needed_role
 from gateway.intake import Received, Setting, receive
+from memory.columns import metadata
 from memory.conversations import Message
 from memory.database import Database
-from memory.schema import metadata
 from tests.conftest import FakeClock
 
 ACCOUNT = Account(channel="loopback")

@@ -358,7 +358,8 @@ async def test_signed_out_the_page_learns_what_it_needs_and_nothing_more(house: 
     assert me["person"] is None
     assert me["csrf"] == ""
     assert me["commands"] == [{"name": "help", "args": "", "help": "ja"}]
-    assert set(me) == {"person", "csrf", "guests", "model", "limits", "version", "commands", "characters"}
+    assert set(me) == {"person", "csrf", "guests", "model", "limits", "version", "commands", "characters", "inspects"}
+    assert me["inspects"] is False
     assert me["model"] == {"name": "tiny", "provider": "demo", "demo": True, "sees_images": False}
 
 

@@ -16,8 +16,9 @@ from agent.turn import ModelCall
 from gateway.budgets import Budgets
 from gateway.config import Config
 from gateway.language import say
+from gateway.model_calls import record_calls
 from gateway.models import Models
-from gateway.turn_store import TurnStart, record_calls
+from gateway.turn_store import TurnStart
 from memory.database import Database
 from tests.conftest import FakeClock
 from tests.harness import eventually, running

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import re
 import shutil
@@ -50,7 +49,9 @@ def environment(**more: str) -> dict[str, str]:
 def config_file(folder: Path, **config: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "config.json"
-    base: dict[str, Any] = {"agent_workspace": "workspace", "timezone": "UTC", "channels": {"web": {"port": 0}}}
+    base: dict[str, Any] = {
+        "agent_workspace": "workspace", "timezone": "UTC", "onboarding": False, "embedding": {"provider": "none"}, "channels": {"web": {"port": 0}},
+    }  # fmt: skip
     path.write_text(json.dumps({**base, **config}, ensure_ascii=False), encoding="utf-8")
     path.chmod(0o600)
     return path
@@ -74,16 +75,6 @@ def with_store(config: Path, empty_sqlite: Path) -> Path:
 @pytest.fixture
 def ready(tmp_path: Path, empty_sqlite: Path) -> Path:
     return with_store(config_file(tmp_path), empty_sqlite)
-
-
-@pytest.fixture
-def logging_as_it_was() -> Iterator[None]:
-    """`run` takes over the root logger of its process."""
-    root = logging.getLogger()
-    before, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = before
-    root.setLevel(level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +346,6 @@ def test_a_gateway_that_does_not_answer_is_said_to(ready: Path) -> None:
     assert f"process {os.getpid()}" in result.err and "does not answer" in result.err and MARK not in result.err
 
 
-@pytest.mark.usefixtures("logging_as_it_was")
 def test_a_port_that_is_taken_is_said_in_one_sentence(ready: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -365,7 +355,6 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(ready: Path) -> None:
 
 
 @pytest.mark.rule("WO-60")
-@pytest.mark.usefixtures("logging_as_it_was")
 def test_an_open_address_without_a_password_is_refused(ready: Path) -> None:
     result = here("run", config=changed(ready, channels={"web": {"host": "0.0.0.0", "port": 0}}))
     assert result.code == 1
@@ -533,7 +522,7 @@ async def test_doctor_finds_a_sound_gateway_sound_and_writes_nothing(ready: Path
     before = fingerprints(ready.parent)
     found = await examined(ready)
     assert {one.verdict for one in found.values()} == {Verdict.OK}
-    assert set(found) == {"config", "workspace", "data", "space", "database", "lock", "model", "channels", "clock", "address"}
+    assert set(found) == {"config", "workspace", "data", "space", "database", "lock", "model", "embeddings", "channels", "clock", "address"}
     assert fingerprints(ready.parent) == before
 
 

@@ -23,6 +23,7 @@ from gateway.http.fault import too_often
 from gateway.language import say
 from tests.gateway.web_house import House
 from tests.harness import eventually
+from tests.patience import patience
 
 
 async def post(house: House, data: object, headers: dict[str, str] | None = None) -> tuple[int, dict[str, Any]]:
@@ -253,7 +254,7 @@ async def test_a_peer_that_leaves_is_no_fault(house: House, caplog: pytest.LogCa
     ada = await house.people.create(CONSOLE, name="Ada", role="user")
     async with house.client.get("/api/endless", headers=await house.bearer(ada)) as response:
         await response.content.read(10)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patience(5)):
         await house.left.wait()
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 

@@ -27,6 +27,7 @@ from memory.database import Database
 from memory.errors import StoreUnavailable
 from memory.schema import audit
 from tests.conftest import FakeClock
+from tests.patience import patience
 
 T = TypeVar("T")
 MINUTES = [1, 5, 15, 60, 60, 60, 60]
@@ -118,7 +119,7 @@ def desk(database: Database, clock: FakeClock) -> Desk:
 
 
 async def eventually(true: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience(20)):
         while not await true():  # noqa: ASYNC110 - a database sends no events
             await asyncio.sleep(0.005)
 
@@ -701,7 +702,7 @@ async def lease_ends(desk: Desk, when: datetime) -> bool:
 async def test_a_handler_is_stopped_once_its_lease_is_lost(desk: Desk, sleep: Sleeper, caplog: pytest.LogCaptureFixture) -> None:
     gate = Gate(JobResult(commit=effect("late")))
     await desk.enqueue()
-    async with running(desk, sleep, {"note": gate}):
+    async with running(desk, sleep, {"note": gate}, concurrency=1):  # with a place free it might take the job again itself
         await gate.holds("1")
         desk.clock.advance(seconds=121)  # the machine slept: no renewal ran
         new = await desk.claimed()
@@ -892,7 +893,7 @@ async def test_closed_it_claims_nothing_more_and_ends_by_itself_after_the_grace_
 
 
 async def test_an_idle_runner_stops_at_once(desk: Desk, sleep: Sleeper) -> None:
-    async with asyncio.timeout(5), running(desk, sleep, {"note": Gate()}):
+    async with asyncio.timeout(patience(5)), running(desk, sleep, {"note": Gate()}):
         await eventually(lambda: asked(sleep, POLL_S))
     assert 20.0 not in sleep.asked
 

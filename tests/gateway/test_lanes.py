@@ -62,6 +62,7 @@ class Played:
 # Order
 
 
+@pytest.mark.case("SC-25")
 @pytest.mark.rule("CH-60")
 @quick
 async def test_one_chat_is_answered_in_the_order_of_arrival_one_at_a_time() -> None:

@@ -13,7 +13,12 @@ from gateway.language import LANGUAGES, catalogue, from_tag, guess, say
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("gateway", "channels")
-FAMILIES = {"rule_", "help_", "error_", "duration_", "status_"}  # heads of keys that code may put together; they count only where it does
+# Heads of keys that code puts together; they count only there
+FAMILIES = {
+    "login_failed_", "rule_", "help_", "error_", "duration_", "status_", "saved_list_", "limit_", "limits_", "held_", "record_is_", "chunk_",
+    "recall_doctor_", "entries_", "why_is_",
+    "chat_job_", "job_", "recall_mode_", "recall_reason_", "summary_kind_", "day_reason_", "detail_",
+}  # fmt: skip
 
 
 def placeholders(sentence: str) -> set[str]:

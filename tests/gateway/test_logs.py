@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -17,15 +16,6 @@ from gateway.logs import Redactor, delivery, start_logging
 log = logging.getLogger(__name__)
 
 SECRET = "hunter2-marker-geheim"
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    before, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = before
-    root.setLevel(level)
 
 
 def written(form: str = "text", level: str = "info", *, secrets: set[str] | None = None) -> io.StringIO:

@@ -206,7 +206,8 @@ async def test_rate_limits_and_day_budgets_hold(tmp_path: Path) -> None:
             await client.chat.completions.create(model="default", messages=HELLO)
         with pytest.raises(openai.RateLimitError) as often:
             await client.chat.completions.create(model="default", messages=HELLO)
-        assert (often.value.code, often.value.response.headers["Retry-After"]) == ("rate_limit_exceeded", "60")
+        assert often.value.code == "rate_limit_exceeded"
+        assert 30 < int(often.value.response.headers["Retry-After"]) <= 60  # the minute has begun with the first request
 
 
 @pytest.mark.rule("WO-50", "WP-18")

@@ -177,7 +177,7 @@ async def test_overview_jobs_and_configuration_have_the_documented_form(house: H
     assert overview["channels"] == [
         {
             "channel": "web", "account": "main", "state": "ready", "reason": "", "proven_at": "2026-03-14T09:00:00Z", "last_in": None,
-            "last_out": None, "backlog": 0, "oldest_waiting_s": None, "gate_until": None, "last_error": "",
+            "last_out": None, "backlog": 0, "oldest_waiting_s": None, "gate_until": None, "last_error": "", "last_error_delivery": "", "login": False,
         }
     ]  # fmt: skip
     assert (overview["jobs"], overview["config"]["faults"]) == ({"waiting": 1, "running": 0, "parked": 0}, [])

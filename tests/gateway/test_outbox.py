@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Address
 from channels.port import Capabilities, OutboundPart, SendOutcome
-from gateway import outbox_store, senders
+from gateway import held_parts, outbox_store, senders
 from gateway.access import Rules
 from gateway.config import Delivery
 from gateway.gate import Gates
@@ -32,6 +32,7 @@ from memory.schema import outbox as table
 from memory.schema import people
 from tests.conftest import FakeClock
 from tests.gateway.arrivals import ACCOUNT, Door, event, in_group
+from tests.patience import patience
 
 BARE = replace(CAPABILITIES, resend_key_s=None, reconcile=False)
 OTHER = replace(ACCOUNT, name="other")
@@ -39,6 +40,9 @@ OTHER = replace(ACCOUNT, name="other")
 
 def at(chat: str, account: Account = ACCOUNT) -> Address:
     return Address(account=account, chat_id=chat)
+
+
+MARKED = f"Well done.\n{say('en', 'sent_again')}"
 
 
 class SlowChannel(LoopbackChannel):
@@ -92,6 +96,14 @@ class Office:
         await self.outbox.recover(parked=False)
         await self.outbox.drained()
 
+    async def doubt(self, preview: str, *, ago_s: float = 0, chat: str = "c1") -> None:
+        """The preview of a turn whose answer is stored next left so long ago, and nobody knows more of it."""
+        at_then = self.clock() - timedelta(seconds=ago_s)
+        part = OutboundPart(part_id=f"t.{chat}.preview", address=at(chat), text=preview, preview=True)
+        until = self.clock() + timedelta(seconds=900)
+        row = NewPart(part=part, kind="preview", turn_id=f"t.{chat}", expires_at=until, tried_at=at_then)
+        await self.db.write(lambda connection: outbox_store.put(connection, [row], self.clock()))
+
     async def put(self, *texts: str, chat: str = "c1", account: Account = ACCOUNT, kind: str = "answer", expires_s: float = 900, **more: Any) -> None:
         address = at(chat, account)
         parts = [
@@ -113,11 +125,11 @@ class Office:
         self.clock.advance(**time)
         for address in self.addresses:
             self.outbox.wake(address)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(patience(5)):
             await self.outbox.drained()
 
     async def until(self, look: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(patience(5)):
             while not look():  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
 
@@ -157,6 +169,54 @@ async def bare(sqlite: Database, clock: FakeClock) -> AsyncGenerator[Office]:
     """A platform that knows no keys and cannot be asked what it shows."""
     async with office_of(sqlite, clock, BARE) as office:
         yield office
+
+
+# A preview of which nobody knows
+
+
+@pytest.mark.rule("CH-97", "CH-96", "CH-80")
+@pytest.mark.parametrize(
+    ("can", "ago_s", "shown", "seen", "calls"),
+    [
+        (replace(BARE, resend_key_s=120.0), 10, True, ["Well done."], ["send", "edit"]),
+        (replace(BARE, resend_key_s=120.0), 10, False, ["Well done."], ["send", "edit"]),
+        (replace(BARE, resend_key_s=120.0, reconcile=True), 130, True, ["Well done."], ["find", "edit"]),
+        (replace(BARE, resend_key_s=120.0, reconcile=True), 130, False, ["Well done."], ["find", "send"]),
+        (BARE, 1, True, ["Well", MARKED], ["send"]),
+        (BARE, 1, False, [MARKED], ["send"]),
+        (replace(BARE, resend_key_s=120.0), 130, True, ["Well", MARKED], ["send"]),
+    ],
+    ids=["keyed", "keyed, lost", "found", "not there", "bare", "bare, lost", "key is over"],
+)
+async def test_a_preview_in_doubt_is_settled_before_the_answer_takes_its_place(
+    sqlite: Database, clock: FakeClock, can: Capabilities, ago_s: float, shown: bool, seen: list[str], calls: list[str]
+) -> None:
+    async with office_of(sqlite, clock, can) as office:
+        await office.doubt("Well", ago_s=ago_s)
+        if shown:
+            office.platform.show(OutboundPart(part_id="t.c1.preview", address=at("c1"), text="Well"))
+        await office.send("Well done.")
+        assert office.platform.texts() == seen
+        assert [call.name for call in office.platform.calls] == calls
+        assert await office.rows("kind", "state") == [("answer", "sent")], "nothing is left of the preview, and nothing counts it as lost"
+        assert not office.outbox.losses(str(at("c1")))
+
+
+@pytest.mark.rule("CH-97", "CH-80")
+async def test_a_preview_in_doubt_never_costs_an_answer_that_has_no_room_to_say_so(sqlite: Database, clock: FakeClock) -> None:
+    async with office_of(sqlite, clock, replace(BARE, text_max=20)) as office:
+        await office.doubt("Well")
+        await office.send("x" * 20)
+        assert office.platform.texts() == ["x" * 20]
+
+
+@pytest.mark.rule("CH-97", "CH-101")
+async def test_a_preview_in_doubt_is_looked_for_after_a_kill_too(office: Office) -> None:
+    await office.doubt("Well")
+    await office.put("Well done.")
+    office.platform.show(OutboundPart(part_id="t.c1.preview", address=at("c1"), text="Well"))
+    await office.restarted()
+    assert office.platform.texts() == ["Well done."]
 
 
 # Order
@@ -304,6 +364,27 @@ async def test_a_moved_chat_takes_all_its_parts_along(office: Office) -> None:
     assert [call.chat_id for call in office.platform.calls] == ["old", "new", "new"]
     assert await office.rows("address", "state") == [(str(at("new")), "sent")] * 2
     assert await office.db.read(lambda c: conversations.conversation_by_key(c, str(at("new")))) is not None
+
+
+@pytest.mark.case("SC-12")
+async def test_a_topic_that_is_gone_leaves_all_its_parts_to_the_chat_and_its_talk_is_put_aside(office: Office) -> None:
+    topic, chat = replace(at("g1"), thread_id="7"), at("g1")
+    door = Door(office.db, office.clock)
+    told = await door.one(in_group("in the topic", thread_id="7", parent_chat_id="g1"))
+    office.platform.fail_next({"thread_gone": True})
+    parts = [OutboundPart(part_id=f"p{n}", address=topic, text=text) for n, text in enumerate(("one", "two"))]
+    later = office.clock() + timedelta(hours=1)
+    await office.db.write(
+        lambda c: outbox_store.put(c, [NewPart(part=part, kind="answer", expires_at=later) for part in parts], office.clock())
+    )
+    office.outbox.wake(str(topic))
+    await office.until(lambda: office.outcomes.count(PartState.SENT) == 2)
+    assert [str(shown.address) for shown in office.platform.shown] == [str(chat), str(chat)]
+    assert office.platform.texts("g1") == ["one", "two"]
+    assert await office.rows("address", "state") == [(str(chat), "sent")] * 2
+    assert await door.rows("conversations", "key") == [f"{topic}#{told.conversation_id}"]
+    again = await door.one(in_group("somebody made it anew", thread_id="7", parent_chat_id="g1"))
+    assert again.conversation_id != told.conversation_id
 
 
 @pytest.mark.rule("CH-83", "CH-121")
@@ -512,7 +593,7 @@ async def test_a_lost_answer_is_told_once_with_the_next_one(office: Office) -> N
     office.platform.fail_next({"refuse": "no"})
     await office.send("lost")
     for turn in ("t1", "t2"):
-        reply = replies.compose(at("c1"), ending(turn, f"answer {turn}"), asked(office), language="en", now=office.clock(), preview_id="")
+        reply = replies.compose(at("c1"), ending(turn, f"answer {turn}"), asked(office), language="en", now=office.clock())
 
         def store(connection: sa.Connection, parts: Sequence[NewPart] = reply.parts, tells: bool = reply.tells_losses) -> None:
             outbox_store.put(connection, parts, office.clock())
@@ -533,14 +614,14 @@ async def test_a_lost_answer_is_told_once_with_the_next_one(office: Office) -> N
 @pytest.mark.parametrize("answer", ["```\n```", "# ", "> "])
 async def test_an_answer_that_renders_to_nothing_is_not_silence(office: Office, answer: str) -> None:
     replies = Replies(office.outbox, can=lambda _account: office.can, limits=Delivery)
-    reply = replies.compose(at("c1"), ending("t1", answer), asked(office), language="en", now=office.clock(), preview_id="")
+    reply = replies.compose(at("c1"), ending("t1", answer), asked(office), language="en", now=office.clock())
     assert [new.part.text for new in reply.parts] == [say("en", "empty")]
 
 
 @pytest.mark.case("DL-08")
 async def test_an_answer_that_has_no_way_out_is_an_error_in_the_log(office: Office, caplog: pytest.LogCaptureFixture) -> None:
     replies = Replies(office.outbox, can=lambda _account: None, limits=Delivery)
-    assert replies.compose(at("c1"), ending("t1", "words"), asked(office), language="en", now=office.clock(), preview_id="").parts == ()
+    assert replies.compose(at("c1"), ending("t1", "words"), asked(office), language="en", now=office.clock()).parts == ()
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
@@ -589,3 +670,39 @@ async def test_once_closed_nothing_more_is_sent_and_everything_stays_stored(offi
     assert office.platform.texts() == []
     await office.restarted()
     assert office.platform.texts() == ["one"]
+
+
+@pytest.mark.rule("CH-84")
+@pytest.mark.case("SC-11")
+async def test_a_send_that_names_no_message_is_unknown_and_is_looked_up(sqlite: Database, clock: FakeClock) -> None:
+    async with asyncio.TaskGroup() as group:
+        office = Office(sqlite, clock, group)
+        office.platform.fail_next({"nameless": True})
+        await office.send("hello")
+        assert await office.states() == ["unknown"]
+        await office.later(seconds=5)
+        assert await office.states() == ["sent"]
+        assert office.platform.texts() == ["hello"]
+        office.outbox.close()
+
+
+@pytest.mark.rule("CH-91", "CH-101")
+@pytest.mark.parametrize("wait_s", [1, 27, 149, 600])
+async def test_an_order_to_wait_outlives_the_process(office: Office, wait_s: float) -> None:
+    """For everything in that chat: signs are made past the outbox, and would break the order."""
+    office.platform.fail_next({"later": wait_s})
+    await office.send("one")
+    office.clock.advance(seconds=wait_s / 2)
+    await office.restarted()
+    assert not office.gates.is_open(at("c1"), office.clock())
+    assert office.gates.is_open(at("c2"), office.clock())
+    await office.later(seconds=0.7 * wait_s + 1)
+    assert office.platform.texts() == ["one"]
+
+
+@pytest.mark.rule("CH-91", "WX-44")
+async def test_what_waits_for_the_person_closes_no_gate(office: Office) -> None:
+    await office.put("one")
+    await office.set(reason=held_parts.WAITING, not_before=office.clock() + timedelta(hours=24), expires_at=office.clock() + timedelta(hours=24))
+    await office.restarted()
+    assert office.gates.is_open(at("c1"), office.clock())

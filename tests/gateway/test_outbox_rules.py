@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -111,6 +113,31 @@ def test_an_unanswered_edit_is_repeated_for_as_long_as_the_answer_is_worth_somet
     edit = unknown(unknowns=unknowns, is_edit=True)
     assert next_step(edit, NOW, BARE).step is Step.SEND
     assert next_step(edit, LATER, BARE).step is Step.EXPIRE
+
+
+@pytest.mark.rule("CH-97", "CH-80")
+def test_a_preview_in_doubt_is_looked_for_and_never_sent_anew() -> None:
+    doubt = unknown(is_preview=True)
+    late = NOW + timedelta(seconds=121)
+    streamed = replace(BARE, preview_key_s=330.0)
+    assert [next_step(doubt, NOW, can).step for can in (BARE, KEYED, LOOKING)] == [Step.GIVE_UP, Step.SEND, Step.LOOK_UP]
+    assert [next_step(doubt, late, can).step for can in (KEYED, replace(KEYED, reconcile=True))] == [Step.GIVE_UP, Step.LOOK_UP]
+    assert next_step(doubt, late, streamed).step is Step.SEND, "a key of its own"
+    assert next_step(unknown(), NOW, streamed).step is Step.SEND_MARKED, "which holds for previews alone"
+    absent = settle_look_up(doubt, None, NOW)
+    assert (absent.state, absent.not_there) == (PartState.FAILED, True)
+    assert settle_look_up(doubt, ("7",), NOW).platform_ids == ("7",)
+
+
+@pytest.mark.rule("CH-92", "CH-97")
+@pytest.mark.parametrize("tried", [partial(settle, jitter=0.0), settle_look_up], ids=["sent", "looked for"])
+def test_a_preview_in_doubt_holds_its_answer_back_for_seconds_only(tried: Callable[..., Change]) -> None:
+    doubt, now = unknown(is_preview=True), NOW
+    while (change := tried(doubt, Unknown("down"), now)).state is PartState.UNKNOWN:
+        assert change.not_before is not None
+        now, doubt = change.not_before, replace(doubt, unknowns=change.unknowns)
+    assert (change.state, change.not_there) == (PartState.FAILED, False)
+    assert now - NOW <= timedelta(seconds=5)
 
 
 @pytest.mark.rule("CH-97", "CH-36")

@@ -33,7 +33,8 @@ def test_a_receipt_sums_up_every_request_of_its_turn() -> None:
         "turn_id": "t1", "attempt": 2, "model": "m", "provider": "openai",
         "sections": [{"name": "instructions", "tokens": 100}, {"name": "message", "tokens": 7}],
         "input_tokens": 150, "output_tokens": 25, "cached_tokens": 64, "estimated": True, "calls": 3, "first_token_ms": 400, "total_ms": 1500,
-        "trimmed_messages": 7, "steered": 1, "memories": {"used": [], "reason": "off"}, "tools": [{"name": "search", "ok": False, "ms": 12}],
+        "trimmed_messages": 7, "steered": 1, "memories": {"used": [], "reason": "off", "saved": {}},
+        "tools": [{"name": "search", "ok": False, "ms": 12}],
         "outcome": "answered",
     }  # fmt: skip
 

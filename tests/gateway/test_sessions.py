@@ -17,8 +17,8 @@ from gateway.people import People
 from gateway.person import Person
 from gateway.sessions import Sessions
 from gateway.tokens import ApiTokens
+from memory.columns import metadata
 from memory.database import Database
-from memory.schema import metadata
 from tests.conftest import FakeClock
 from tests.gateway.web_house import quick_passwords
 

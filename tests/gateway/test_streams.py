@@ -8,6 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from gateway.streams import GATHER_S, Streams
+from tests.patience import patience
 
 
 async def batches(streams: Streams, count: int, last_id: str = "") -> list[list[str]]:
@@ -38,7 +39,7 @@ async def test_events_that_follow_each_other_closely_leave_together_and_in_order
 @pytest.mark.rule("WO-11")
 async def test_a_lone_event_is_not_held_back_until_the_next() -> None:
     streams = Streams()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(patience(5)), asyncio.TaskGroup() as group:
         viewer = group.create_task(batches(streams, 1))
         await asyncio.sleep(0)
         streams.publish("c", "delta", {"text": "x"})

@@ -90,7 +90,7 @@ class Operating:
     def __init__(self) -> None:
         self.runs: list[int] = []
 
-    async def overview(self) -> Overview:
+    async def overview(self, language: str = "en") -> Overview:
         return Overview(
             version="0.1.0",
             uptime_s=12.5,

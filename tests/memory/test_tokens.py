@@ -26,19 +26,19 @@ RATES = [
 ]
 
 
-@pytest.mark.rule("WD-41")
+@pytest.mark.rule("WD-41", "RS-172")
 @pytest.mark.parametrize(("text", "rate"), [(text, rate) for _, text, rate in RATES], ids=[name for name, _, _ in RATES])
 def test_each_script_costs_its_stated_rate(text: str, rate: float) -> None:
     long = text * 50
     assert count(long) == pytest.approx(len(long) * rate, rel=0.02)
 
 
-@pytest.mark.rule("WD-41")
+@pytest.mark.rule("WD-41", "RS-172")
 def test_one_cyrillic_letter_does_not_cost_as_much_as_one_han_character() -> None:
     assert count("ж" * 100) * 2 < count("字" * 100)
 
 
-@pytest.mark.rule("WD-41")
+@pytest.mark.rule("WD-41", "RS-172")
 @pytest.mark.parametrize("cluster", ["😀", "❤️", "👍🏽", "👨‍👩‍👧‍👦", "🏳️‍🌈", "🇯🇵", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🤷🏿‍♀️"])
 def test_an_emoji_costs_three_however_it_is_put_together(cluster: str) -> None:
     assert count(cluster) == 3

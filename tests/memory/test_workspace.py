@@ -19,6 +19,7 @@ from memory import scope_templates
 from memory.errors import StoreUnavailable
 from memory.file_errors import FileRefused, FileUnreadable, SecretRefused, TooLarge
 from memory.ids import PersonId, SpaceId
+from memory.languages import LANGUAGES
 from memory.layout import Role
 from memory.markdown_lines import in_style_of
 from memory.scope_card import ScopeCard
@@ -487,7 +488,7 @@ def test_a_card_says_what_a_folder_is_called(workspace: Workspace, root: Path) -
 
 
 @pytest.mark.rule("WD-6", "WD-11", "WD-19")
-@pytest.mark.parametrize("language", scope_templates.LANGUAGES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_new_scope_begins_with_templates_and_what_is_deleted_stays_deleted(workspace: Workspace, root: Path, language: str) -> None:
     assert workspace.prepare(ROOT, ScopeCard(label="Owner"), language=language)
     assert {path.name for path in root.glob("*.md")} == {"system.md", "user.md", "MEMORY.md"}
@@ -516,7 +517,7 @@ def test_a_folder_with_markdown_of_its_own_gets_no_templates(workspace: Workspac
 @pytest.mark.rule("WD-11")
 def test_every_language_has_every_template_and_system_md_says_that_everybody_is_served_by_it() -> None:
     for name in scope_templates.NAMES:
-        texts = [scope_templates.template(name, language) for language in scope_templates.LANGUAGES]
+        texts = [scope_templates.template(name, language) for language in LANGUAGES]
         assert len(set(texts)) == len(texts)
         assert len({text.count("\n## ") for text in texts}) == 1
         assert scope_templates.template(name, "de") == texts[0]

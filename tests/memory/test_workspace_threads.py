@@ -17,6 +17,7 @@ from memory.texts import Text
 from memory.workspace import Workspace
 from memory.workspace_threads import THREADS, WorkspaceThreads
 from tests.conftest import FakeClock
+from tests.patience import patience
 
 ANNA = person_scope(PersonId("p-aaaaaaaaaa"))
 
@@ -44,7 +45,7 @@ async def test_many_waiting_writers_of_one_scope_leave_threads_for_everybody_els
         inside.set()
         assert stuck.wait(20)
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(patience(20)), asyncio.TaskGroup() as group:
         for _ in range(3 * THREADS):
             group.create_task(files.write(ROOT, slow))
         await asyncio.to_thread(inside.wait, 10)
@@ -55,7 +56,7 @@ async def test_many_waiting_writers_of_one_scope_leave_threads_for_everybody_els
 
 @pytest.mark.rule("WD-17")
 async def test_writers_of_one_scope_take_turns(files: WorkspaceThreads) -> None:
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(patience(20)), asyncio.TaskGroup() as group:
         for n in range(20):
             group.create_task(files.write(ANNA, partial(add, f"- {n}.")))
     text = await files.read(look)
@@ -71,7 +72,7 @@ async def test_a_cancelled_caller_leaves_a_whole_file(files: WorkspaceThreads) -
         assert go.wait(10)
         add("- written all the same", workspace)
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(patience(20)), asyncio.TaskGroup() as group:
         task = group.create_task(files.write(ANNA, slow))
         await asyncio.to_thread(inside.wait, 10)
         task.cancel()

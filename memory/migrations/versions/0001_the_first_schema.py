@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from memory.schema import UtcTime
+from memory.columns import UtcTime
 
 revision = "0001"
 down_revision = None

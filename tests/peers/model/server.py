@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.patience import patience
 from tests.peers.model.faults import FAULTS
 from tests.peers.model.replies import Cut, Hang, Pause, Reply, error, text
 from tests.peers.model.strict import refusal
@@ -60,6 +61,8 @@ class FakeModel:
         self.respond = respond
         self.strict = strict
         self.context_limit = context_limit
+        self.spoken: Callable[[bytes], str] = lambda sound: f"{len(sound)} bytes of sound"
+        self.heard: list[tuple[str, str, str]] = []  # model, name and type of every recording
         self._plan: deque[Reply] = deque()
         self._port = port
         self._runner: web.AppRunner | None = None
@@ -82,7 +85,7 @@ class FakeModel:
 
     async def outcome(self, number: int = -1) -> str:
         """How request `number` ended, waiting up to 2 s for it to end."""
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(patience(2)):
             while self.requests[number].outcome == "open":
                 await self._changed.wait()
         return self.requests[number].outcome
@@ -91,6 +94,7 @@ class FakeModel:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/audio/transcriptions", self._transcribe)
         app.router.add_get("/__journal", self._journal)
         app.router.add_post("/__plan", self._planned)
         app.on_shutdown.append(self._stop)
@@ -165,6 +169,17 @@ class FakeModel:
             await response.prepare(request)
         await response.write_eof()
         return response
+
+    async def _transcribe(self, request: web.Request) -> web.Response:
+        """What `spoken` says of the recording's bytes; a reply of the plan goes first."""
+        form = await request.post()
+        file = form["file"]
+        assert isinstance(file, web.FileField), "a file was uploaded"
+        self.heard.append((str(form["model"]), file.filename, file.content_type))
+        if self._plan:
+            reply = self._plan.popleft()
+            return web.Response(status=reply.status, body=b"".join(step for step in reply.steps if isinstance(step, bytes)))
+        return web.json_response({"text": self.spoken(file.file.read())})
 
     async def _models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": "fake", "object": "model"}]})

@@ -1,0 +1,51 @@
+"""The services behind the commands about memory and operation, as the handlers see them. `gateway/app.py` hands them in, in one bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.company import Company
+from gateway.dreaming import Dreaming
+from gateway.entry_desk import EntryDesk
+from gateway.file_changes import FileChanges
+from gateway.forgetting import Forgetting
+from gateway.log_tail import LogTail
+from gateway.memory_status import MemoryStatus
+from gateway.onboarding import Onboarding
+from gateway.overrides import Overrides
+from gateway.recall_desk import RecallDesk
+from gateway.saved_desk import SavedDesk
+from gateway.saved_shelves import Shelves
+from gateway.summary_desk import SummaryDesk
+from gateway.tasks import Tasks
+from gateway.undoing import Undoing
+from gateway.whys import Whys
+from memory.file_search import FileSearch
+from memory.workspace_threads import WorkspaceThreads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desks:
+    """`wake_jobs`: there is new work in the job table. `restart`: drain, then begin again."""
+
+    files: WorkspaceThreads
+    wake_jobs: Callable[[], None]
+    company: Company
+    search: FileSearch
+    status: MemoryStatus
+    dreams: Dreaming
+    changes: FileChanges
+    undoing: Undoing
+    whys: Whys
+    forgetting: Forgetting
+    tasks: Tasks
+    onboarding: Onboarding
+    overrides: Overrides
+    logs: LogTail
+    restart: Callable[[], None]
+    saved: SavedDesk
+    shelves: Shelves
+    recall: RecallDesk
+    summaries: SummaryDesk
+    entries: EntryDesk

