@@ -23,6 +23,8 @@ MOCKPOST := mockpost==0.3.0
 TEST_API := telegram-test-api@4.2.1
 CACHED_BY_NPM := @wecom/crypto@1.0.1 @tencent-weixin/openclaw-weixin@2.4.9
 
+unexport PYTHONDONTWRITEBYTECODE  # compiled once: each worker and each gateway of the tests would compile everything again
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow web-test check bench lock audit venv chromium peers clean
 

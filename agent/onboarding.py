@@ -105,12 +105,13 @@ _LANGUAGES = {"en": "English", "ja": "Japanese", "zh": "Chinese"}
 SKIPPED_NOTE = "[first-start questions]\nThe person skipped them. Say in half a sentence that this is fine and that /setup brings them back."
 
 
-def note(step: Step, fields: Sequence[str], *, language: str, zone: str) -> str:
-    """The note for a model that calls tools; empty when there is nothing to say."""
+def note(step: Step, fields: Sequence[str], *, language: str, zone: str, name: str = "") -> str:
+    """The note for a model that calls tools; empty when there is nothing to say. `name`: what the person's account is called, empty for none."""
     if step not in (Step.ASK, Step.LISTEN):
         return ""
+    words = {**_WORDS, "address": f"{_WORDS['address']} (the account says {name}: propose that)"} if name else _WORDS
     return (_ASK if step is Step.ASK else _LISTEN).format(
-        questions=", ".join(_WORDS[field] for field in fields),
+        questions=", ".join(words[field] for field in fields),
         language=_LANGUAGES.get(language, language),
         zone=f"time zone {zone}" if zone else "the time zone of the person's city, which you do not know yet",
     )

@@ -35,8 +35,7 @@ _QUOTED = "\"'“”‘’「」『』《》"
 _NOTHING = frozenset({"", "-", "–", "—", "?", "？", "x", "なし", "无", "無"})
 
 _YES = re.compile(
-    "yes|yes please|yep|yeah|y|ok|okay|sure|right|correct|fine|はい|うん|ええ|いいよ|オッケー|大丈夫|それで|是|是的|好|好的|对|對|可以|行"
-    "|没问题"
+    "yes|yes please|yep|yeah|y|ok|okay|sure|right|correct|fine|はい|うん|ええ|いいよ|オッケー|大丈夫|それで|是|是的|好|好的|对|對|可以|行|没问题"
 )
 _SKIP = re.compile(
     "skip|skip it|skip this|skip that|skip please|please skip|skip the questions|スキップ|スキップして|スキップで|スキップします|スキップしてください"
@@ -67,16 +66,16 @@ def is_yes(text: str) -> bool:
     return bool(_YES.fullmatch(_bare(text)))
 
 
-def parse(text: str, fields: Sequence[str], *, language: str, zone: str) -> Answers | None:
+def parse(text: str, fields: Sequence[str], *, language: str, zone: str, name: str = "") -> Answers | None:
     """The answers in what was written right after the program asked for `fields`; None when it looks like something else.
 
     Taken are lines with a label or a number, and 2 or more short parts with slashes between or one to a line, in the order of the questions. A plain
-    yes takes the proposed `language` and `zone`. Anything else is talk: a wrong name is worse than one more question.
+    yes takes the proposed `language`, `zone` and, while it is open, `name`. Anything else is talk: a wrong name is worse than one more question.
     """
     found: dict[str, str] = {}
     parts = _parts(text, len(fields))
     if is_yes(text):
-        found = {"language": language, "timezone": zone}
+        found = {"language": language, "timezone": zone} | ({"address": name} if "address" in fields else {})
     elif parts:
         found = dict(zip(fields, map(_value, parts), strict=False))
         if len(parts) > len(fields) and is_yes(parts[len(fields)]):

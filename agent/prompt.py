@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from agent.errors import PinsTooLarge
+from agent.least import Least
 from agent.llm.port import ModelMessage, Role
 from agent.turn import Said, Section, Turn
 from memory import tokens
@@ -23,9 +23,12 @@ from memory.extract import borders
 ANSWER_RESERVE = 0.25  # share of the model's window kept free for the answer
 ANSWER_RESERVE_MAX = 8_192  # tokens; a large window needs no larger reserve
 KEEP_OF_LONG = (0.6, 0.3)  # shares of the room that head and tail of an over-long text keep
+KEEP_OF_STANDING = (0.2, 0.7)  # the same of standing text: what is newest in it stands at its end
 TRAFFIC_SHARE = 0.25  # of the room: so much tool traffic stays whatever the newest message takes
 RESULT_LEAST = 64  # tokens an over-long tool result keeps at least
-TALK_LEAST = 64  # tokens for the newest message, however little room there is
+TALK_LEAST = 64  # tokens for the newest message beside what is attached to it, however little room there is
+STANDING_LEAST = 128  # tokens of an excerpt of standing text, as long as the newest message keeps its least
+WORDS_LEAST = 16  # tokens below which words between attached texts are not worth a cut
 CUT = "\n[… left out: too long …]\n"
 
 
@@ -39,6 +42,7 @@ class Prompt:
     talk_room: int = 0  # tokens that the whole talk may take, the newest message included (WD-38)
     shortened: bool = False  # the newest message alone was too long and kept its head and tail (WD-95)
     rows_left_out: tuple[int, ...] = ()  # ids of saved memories that gave way, oldest first (SM-28)
+    standing_cut: bool = False  # of the standing text only a marked excerpt is there (RS-70)
 
     @property
     def tokens(self) -> int:
@@ -46,8 +50,8 @@ class Prompt:
 
 
 def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[ModelMessage] = (), tools: int = 0) -> Prompt:
-    """The prompt for `turn` within `room` tokens; the oldest turns give way first, then long tool results, then unpinned saved memories; the rest of
-    the head and the newest message last. PinsTooLarge when pinned ones leave no room to talk.
+    """The prompt for `turn` within `room` tokens; the oldest turns give way first, then long tool results, then unpinned saved memories, then
+    standing text, then the middle of the newest message's words (RS-70). The rest stays whole, though it be too much: `agent.least.check` stops that.
 
     `small`: a tiny model, which a long instruction would confuse. `traffic`: the calls and results of this turn so far. `tools`: tokens of the
     descriptions that are sent along.
@@ -57,7 +61,8 @@ def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[Mo
     around = _around(turn, room - tools, least, small=small)
     head, tail, head_tokens, tail_tokens = around.head, around.tail, around.head_tokens, around.tail_tokens
     talk_room = room - head_tokens - tail_tokens - tools
-    newest, shortened = _fit(turn.newest, max(TALK_LEAST, talk_room - min(traffic_tokens, int(room * TRAFFIC_SHARE))))
+    newest_room = max(TALK_LEAST + _attached_tokens(turn.newest), talk_room - min(traffic_tokens, int(room * TRAFFIC_SHARE)))
+    newest, shortened = _fit(turn.newest, newest_room)
     newest_tokens = _said_tokens(newest)
     traffic = _fit_traffic(traffic, talk_room - newest_tokens)
     traffic_tokens = sum(map(_traffic_tokens, traffic))
@@ -83,17 +88,36 @@ def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[Mo
         talk_room=talk_room,
         shortened=shortened,
         rows_left_out=around.gone,
+        standing_cut=around.standing_cut,
     )
 
 
-def room_for_prompt(context_window: int, max_prompt: int) -> int:
-    """Tokens a prompt may have: the setting, or what the model's window leaves after the answer (WD-38)."""
-    return max(256, min(max_prompt, context_window - reserve_of(context_window)))
+def least_of(turn: Turn, *, small: bool = False, tools: int = 0) -> Least:
+    """What of the prompt for `turn` never gives way. `small`, `tools`: as in `assemble`."""
+    bare, rows = replace(turn, standing_notes=(), recalled=()), frozenset(turn.saved.giving())
+
+    def around(*, pins: bool) -> int:
+        saved = turn.saved.texts(rows, pins=pins)
+        return _size(_head(bare, saved[0], small=small)) + tokens.count(_tail(bare, saved[1]))
+
+    instructions = around(pins=False)
+    attached = _attached_tokens(turn.newest)
+    return Least(
+        instructions=instructions + tools,
+        pins=around(pins=True) - instructions,
+        attachments=attached,
+        words=min(TALK_LEAST, _said_tokens(turn.newest) - attached),
+    )
 
 
-def reserve_of(context_window: int) -> int:
-    """Tokens of a model's window that are kept free for the answer."""
-    return min(ANSWER_RESERVE_MAX, int(context_window * ANSWER_RESERVE))
+def room_for_prompt(context_window: int, max_prompt: int, answer: int = 0) -> int:
+    """Tokens a prompt may have: the setting, or what the model's window leaves after the answer (WD-38). `answer`: as in `reserve_of`."""
+    return max(256, min(max_prompt, context_window - reserve_of(context_window, answer)))
+
+
+def reserve_of(context_window: int, answer: int = 0) -> int:
+    """Tokens of a model's window that are kept free for the answer. `answer`: the longest one that is set, 0 for none (RS-63)."""
+    return max(answer, min(ANSWER_RESERVE_MAX, int(context_window * ANSWER_RESERVE)))
 
 
 @cache
@@ -104,12 +128,13 @@ def words(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Around:
-    """What stands around the talk. `gone`: saved memories that gave way for it."""
+    """What stands around the talk. `gone`: saved memories that gave way for it; `standing_cut`: so did a part of the standing text."""
 
     head: str
     tail: str
     saved: tuple[str, str]
     gone: tuple[int, ...] = ()
+    standing_cut: bool = False
 
     @property
     def head_tokens(self) -> int:
@@ -129,21 +154,26 @@ class _Around:
 
 
 def _around(turn: Turn, room: int, least: int, *, small: bool) -> _Around:
-    """Head and tail within `room` tokens beside `least` of talk, with as many saved memories as fit; the newest rows stay longest (SM-28)."""
+    """Head and tail within `room` tokens beside `least` of talk, with as many saved memories as fit, the newest longest (SM-28), and, when all are
+    gone, with as much of the standing text as does (RS-70)."""
     giving = turn.saved.giving()
 
-    def without(gone: int, *, pins: bool = True) -> _Around:
-        saved = turn.saved.texts(frozenset(giving[:gone]), pins=pins)
+    def without(gone: int) -> _Around:
+        saved = turn.saved.texts(frozenset(giving[:gone]))
         return _Around(head=_head(turn, saved[0], small=small), tail=_tail(turn, saved[1]), saved=saved, gone=giving[:gone])
 
-    def over(around: _Around, talk: int) -> bool:
-        return around.head_tokens + around.tail_tokens + talk > room
+    def over(around: _Around) -> bool:
+        return around.head_tokens + around.tail_tokens + least > room
 
-    number = bisect_left(range(len(giving)), True, key=lambda gone: not over(without(gone), least)) if giving else 0
-    around, shortest = without(number), min(TALK_LEAST, _said_tokens(turn.newest))
-    if turn.saved.has_pins and over(around, shortest) and not over(without(number, pins=False), shortest):
-        raise PinsTooLarge(needed=around.head_tokens + around.tail_tokens + shortest, room=room)
-    return around
+    number = bisect_left(range(len(giving)), True, key=lambda gone: not over(without(gone))) if giving else 0
+    around, standing = without(number), "\n\n".join(turn.standing_notes)
+    if not standing or not over(around):
+        return around
+    free = room - around.head_tokens - around.tail_tokens + tokens.count(standing)
+    shortest = min(least, TALK_LEAST + _attached_tokens(turn.newest))
+    kept = _cut(standing, max(free - least, min(STANDING_LEAST, free - shortest)), keep=KEEP_OF_STANDING)
+    head = _head(replace(turn, standing_notes=(kept,)), around.saved[0], small=small)
+    return replace(around, head=head, standing_cut=kept != standing)
 
 
 def _head(turn: Turn, saved: str, *, small: bool) -> str:
@@ -227,23 +257,45 @@ def _fit_traffic(traffic: Sequence[ModelMessage], room: int) -> tuple[ModelMessa
 
 
 def _fit(said: Said, room: int) -> tuple[Said, bool]:
-    """A message too long by itself keeps head and tail (WD-95)."""
-    around = _said_tokens(said) - tokens.count(said.text)
-    text = _cut(said.text, room - around)
+    """Words too long by themselves keep head and tail (WD-95); what is attached stays whole (RS-70)."""
+    pieces = _pieces(said)
+    size = sum(tokens.count(words) for words, attached in pieces if not attached)
+    left = room - _said_tokens(said) + size
+    if size <= left:
+        return said, False
+
+    def fitted(words: str) -> str:
+        own = tokens.count(words)
+        return words if own <= WORDS_LEAST else _cut(words, left * own // size)
+
+    text = "".join(words if attached else fitted(words) for words, attached in pieces)
     return (said, False) if text == said.text else (replace(said, text=text), True)
 
 
-def _cut(text: str, room: int) -> str:
-    """`text`, or its head and tail within `room` tokens."""
-    size, keep = tokens.count(text), len(text)
+def _pieces(said: Said) -> list[tuple[str, bool]]:
+    """Its text in stretches, each with whether it is attached."""
+    pieces, rest = list[tuple[str, bool]](), said.text
+    for text in said.attached:
+        before, found, rest = rest.partition(text)
+        pieces += [(before, False), (found, True)]
+    return [(text, attached) for text, attached in [*pieces, (rest, False)] if text]
+
+
+def _attached_tokens(said: Said) -> int:
+    return sum(map(tokens.count, said.attached)) + tokens.IMAGE_TOKENS * len(said.images)
+
+
+def _cut(text: str, room: int, keep: tuple[float, float] = KEEP_OF_LONG) -> str:
+    """`text`, or its head and tail within `room` tokens. `keep`: their shares of it."""
+    size, most = tokens.count(text), len(text)
     if size <= room:
         return text
     ends = borders(text)
     while True:
-        keep = min(keep - 1, int(keep * room / size))  # scripts differ in price, so one look at the whole is not enough
-        head, tail = (max(0, int(keep * share)) for share in KEEP_OF_LONG)
+        most = min(most - 1, int(most * room / size))  # scripts differ in price, so one look at the whole is not enough
+        head, tail = (max(0, int(most * share)) for share in keep)
         before, behind = bisect_right(ends, head) - 1, bisect_left(ends, len(text) - tail)
         cut = f"{text[: ends[before]]}{CUT}{text[ends[behind] :]}"
         size = tokens.count(cut)
-        if size <= room or keep <= 0:
+        if size <= room or most <= 0:
             return cut

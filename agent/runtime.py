@@ -14,15 +14,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from agent.errors import BudgetExceeded, ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured, NoRoom
+from agent.least import Room, check
 from agent.llm import estimate
 from agent.llm.calibration import Calibration
 from agent.llm.port import ChatModel, Finish, Finished, ModelMessage, ModelRequest, Role, TextDelta, ToolSpec, Usage
-from agent.prompt import Prompt, assemble, reserve_of, room_for_prompt
+from agent.prompt import Prompt, assemble, least_of, reserve_of, room_for_prompt
 from agent.tools.port import Tool
 from agent.tools.toolbox import Toolbox, skipped
 from agent.turn import Budget, ModelCall, Record, Said, Sent, Sink, Steering, Turn, Weight
 from memory import tokens as counting
-from memory.recall.budget import effective_ceiling
+from memory.recall.budget import effective_ceiling, largest_prompt
 
 log = logging.getLogger(__name__)
 
@@ -61,20 +62,58 @@ class Runtime:
         self._calibration = calibration or Calibration()
 
     def weigh(self, turn: Turn, *, ceiling: int, tools: Sequence[Tool] = ()) -> Weight:
-        """What the first request of `turn` to the first model takes, before anything gives way. `ceiling`: the setting (RS-63)."""
+        """What the first request of `turn` to the first model takes, before anything gives way. `ceiling`: the setting (RS-63). Raises TooLarge when
+        what never gives way does not fit below it (RS-70)."""
         model = self._models[0]
-        specs = Toolbox(tools, seconds=self._budget.tool_seconds).specs if model.supports_tools else ()
-        cost = estimate.tool_tokens(specs, counting.count)
-        prompt = assemble(turn, room=UNLIMITED, small=model.provider == "demo", tools=cost)
         window, factor = self._window(model)
+        limit = int(ceiling / factor)
+        self._check(turn, tools, limit)
+        prompt = self.whole(turn, tools=tools)
         return Weight(
             tokens=prompt.tokens,
             talk=next(section.tokens for section in prompt.sections if section.name == "history"),
-            ceiling=effective_ceiling(int(ceiling / factor), window, reserve_of(window)),
+            ceiling=effective_ceiling(limit, window, reserve_of(window, int(model.answer_tokens / factor))),
+        )
+
+    def whole(self, turn: Turn, *, tools: Sequence[Tool] = ()) -> Prompt:
+        """The first request of `turn` to the first model, if everything had room."""
+        return self._first(turn, tools, UNLIMITED)
+
+    def first(self, turn: Turn, *, tools: Sequence[Tool] = ()) -> Prompt:
+        """The same in the room that there is: what `run` sends first."""
+        return self._first(turn, tools, self.room)
+
+    @property
+    def room(self) -> int:
+        """Tokens that a prompt for the first model may take (WD-38)."""
+        return self._room(self._models[0])
+
+    def specs(self, tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
+        """The tools as the first model is told of them."""
+        return Toolbox(tools, seconds=self._budget.tool_seconds).specs if self._models[0].supports_tools else ()
+
+    def _first(self, turn: Turn, tools: Sequence[Tool], room: int) -> Prompt:
+        cost = estimate.tool_tokens(self.specs(tools), counting.count)
+        return assemble(turn, room=room, small=self._models[0].provider == "demo", tools=cost)
+
+    def _check(self, turn: Turn, tools: Sequence[Tool], limit: int) -> None:
+        """Raises TooLarge. `limit`: of the whole prompt beside our own, in our count. By the stated window: one learned from refusals shortens
+        the talk and stops nothing, for the next message must work (WD-96)."""
+        model = self._models[0]
+        factor = self._calibration.factor(model.name)
+        window = int(model.context_window / factor)
+        limit = min(limit, self._limit(factor))
+        room, wider = (largest_prompt(limit, window, reserve_of(window, answer)) for answer in (int(model.answer_tokens / factor), 0))
+        cost = estimate.tool_tokens(self.specs(tools), counting.count)
+        check(
+            least_of(turn, small=model.provider == "demo", tools=cost),
+            Room(tokens=room, by_setting=room == limit, with_short_answers=wider, answer=model.answer_tokens, window=model.context_window),
         )
 
     async def run(self, turn: Turn, *, sink: Sink, record: Record, steering: Steering, tools: Sequence[Tool] = ()) -> str:
-        """The answer's text, possibly empty. Raises AgentError; `record` then holds what was said and tried so far."""
+        """The answer's text, possibly empty. Raises AgentError, TooLarge before any call; `record` then holds what was said and tried so far."""
+        if self._models:
+            self._check(turn, tools, UNLIMITED)
         asking = _Asking(turn=turn, sink=sink, record=record, toolbox=Toolbox(tools, seconds=self._budget.tool_seconds))
         for step in range(self._budget.steps):
             if sum(call.usage.input_tokens + call.usage.output_tokens for call in record.calls) > self._budget.tokens:
@@ -158,20 +197,26 @@ class Runtime:
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _prompt(self, model: ChatModel, asking: _Asking, specs: tuple[ToolSpec, ...], room: int | None = None) -> Prompt:
-        window, factor = self._window(model)
         prompt = assemble(
             asking.turn,
-            room=room_for_prompt(window, int(self._max_prompt / factor)) if room is None else room,
+            room=self._room(model) if room is None else room,
             small=model.provider == "demo",
             traffic=asking.traffic if model.supports_tools else (),
             tools=estimate.tool_tokens(specs, counting.count),
         )
         record = asking.record
         record.sections, record.left_out, record.shortened = prompt.sections, prompt.left_out, prompt.shortened
-        record.rows_left_out = prompt.rows_left_out
+        record.rows_left_out, record.standing_cut = prompt.rows_left_out, prompt.standing_cut
         if model is self._models[0]:
             record.talk_room = prompt.talk_room
         return prompt
+
+    def _room(self, model: ChatModel) -> int:
+        window, factor = self._window(model)
+        return room_for_prompt(window, self._limit(factor), int(model.answer_tokens / factor))
+
+    def _limit(self, factor: float) -> int:
+        return int(self._max_prompt / factor)
 
     def _window(self, model: ChatModel) -> tuple[int, float]:
         """The window of a model in our own count, as far as it is known, and the factor of that count (WD-41, WD-96)."""
@@ -269,4 +314,3 @@ class _Asking:
             self.sink.reset()
             if self.record.text:
                 self.sink.delta(self.record.text)
-

@@ -14,12 +14,14 @@ from memory.saved.shown import NOTHING_SHOWN, Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One message of the earlier talk. `by_us`: an answer of ours; `speaker`: shown before the words in talks of several people."""
+    """One message of the earlier talk. `by_us`: an answer of ours; `speaker`: shown before the words in talks of several people; `attached`:
+    stretches of `text`, in order, that are not its own words but whole texts of files that came with it."""
 
     text: str
     by_us: bool
     speaker: str = ""
     images: tuple[Image, ...] = ()
+    attached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ class Record:
     refused: int = 0  # of them, those left out because the model refused the turn's first prompt (WD-94, RS-69)
     shortened: bool = False  # the newest message alone was too long for the model (WD-95)
     rows_left_out: tuple[int, ...] = ()  # ids of saved memories that gave way (SM-28)
+    standing_cut: bool = False  # of the standing text only an excerpt was sent (RS-70)
     talk_room: int | None = None  # tokens that the first model has for the talk, the newest message included (WD-38)
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     sent: list[Sent] = field(default_factory=list[Sent])

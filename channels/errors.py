@@ -7,7 +7,8 @@
     └── AttachmentRefused         give up on this file: a stand-in says so (CH-7)
 
 The text may hold particulars, for the log. `code` names a kind of fault of which the gateway has a sentence for people, in their language:
-unreachable, broken, pause, other_program, token, intent or no_api. Without one the text itself has to be plain.
+unreachable, broken, pause, other_program, token, intent or no_api; no_webhook_url and too_many_servers; scan, scan_again, odd_host, outdated,
+bad_app, bad_bot and bad_key. Without one the text itself has to be plain.
 """
 
 

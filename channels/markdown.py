@@ -133,6 +133,11 @@ def tail(text: str) -> str:
     return leaves[-1].content if leaves and leaves[-1].type == "inline" else ""
 
 
+def without_marks(line: str) -> str:
+    """What one line says, without its emphasis, code marks and addresses of links. Marks that open nothing stay."""
+    return "".join(run.text for token in _PARSER.parseInline(clean(line)) for run in _runs(token.children or []))
+
+
 # Line ends and escapes stay in the text as written: text channels show them, and only the page wants them as tags.
 _PARSER = Parser(without=["newline", "text_join"])
 _OUTLINE = Parser(without=["inline"])

@@ -145,6 +145,10 @@ class InboundEvent:
     forwarded: bool = False  # the words are somebody else's, passed on
     space_id: str = ""  # the server that a channel or thread belongs to, where the platform has such: people are let in by it
     shared_id: str = ""  # the server too, when all its members read this chat; empty: who reads it is known of the chat alone (WD-12)
+    space_title: str = ""  # what its people call the server; a title is empty where the platform does not tell it, and never decides (CH-111)
+    chat_title: str = ""  # of the group, or of the channel
+    thread_title: str = ""  # of the topic or thread, as it is called now
+    thread_made_as: str = ""  # what the thread was called when it was made: all that is known until somebody renames it
 
     @property
     def address(self) -> Address:

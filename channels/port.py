@@ -135,9 +135,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NeedsOperator:
-    """The account is the problem, not the part; `reason` says what to do."""
+    """The account is the problem, not the part; `reason` says what to do. `code`: the kind of fault, as of a `ChannelError`."""
 
     reason: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,12 @@ class Admin:
         page: Callable[[], str],
         wake_jobs: Callable[[], None] = lambda: None,
         release: Callable[[], Awaitable[int]] | None = None,
+        restart: Callable[[], None] | None = None,
         more: Mapping[str, AdminCommand] = MappingProxyType({}),
         config: Callable[[], Config] = Config,
     ) -> None:
-        """`page`: the address of the web page. `release`: takes up parked deliveries; None while no gateway runs. `more`: commands of other parts."""
+        """`page`: the address of the web page. `release`: takes up parked deliveries, `restart`: begins again; None while no gateway runs. `more`:
+        commands of other parts."""
         self._db = db
         self._clock = clock
         self._people = people
@@ -56,6 +58,7 @@ class Admin:
         self._page = page
         self._wake_jobs = wake_jobs
         self._release = release
+        self._restart = restart
         self._more = more
         self._config = config
 
@@ -68,6 +71,7 @@ class Admin:
             "job run": self._job_run,
             "why": self._why,
             "release": self._release_parked,
+            "restart": self._begin_again,
             **self._more,
         }
         if name not in commands:
@@ -128,6 +132,12 @@ class Admin:
         if self._release is None:
             raise AdminFault("no gateway runs; start it first")
         return {"released": await self._release()}
+
+    async def _begin_again(self, _arguments: Arguments) -> dict[str, Any]:
+        if self._restart is None:
+            raise AdminFault("no gateway runs; start it first")
+        self._restart()
+        return {}
 
     async def _person(self, wanted: object) -> Person:
         """The owner when nobody is named; else the one person with that id, or that name."""

@@ -31,6 +31,7 @@ from gateway.company import Company
 from gateway.config import Config, ModelAccount
 from gateway.dispatch import Dispatcher
 from gateway.embedder_making import make_embedder
+from gateway.foretelling import Foretelling
 from gateway.gate import Gates
 from gateway.house import House
 from gateway.http.model_setup import Probe
@@ -98,6 +99,7 @@ def make_model(account: ModelAccount) -> ChatModel:
         sees_images=account.sees_images,
         temperature=account.temperature,
         max_output_tokens=account.max_output_tokens or None,
+        answer_tokens=account.answer_tokens,
         first_byte_s=account.first_byte_s,
         stall_s=account.stall_s,
         timeout_s=account.timeout_s,
@@ -235,9 +237,7 @@ def build(
     naming = titles.Titles(
         db=db, models=models, streams=streams, config=config, clock=clock, is_running=lambda address: lanes.running(address) is not None
     )
-    sweeping = housekeeping.Housekeeping(
-        db=db, attachments_folder=attachments.folder, clock=clock, journal_days=lambda: config().saved.journal_days
-    )
+    sweeping = housekeeping.Housekeeping(db=db, attachments_folder=attachments.folder, clock=clock, journal_days=lambda: config().saved.journal_days)
     tasks = build_tasks(around, heads=memory.heads, saved=memory.saved.turns, budgets=spending, wake_outbox=outbox.wake, sleep=choices.sleep)
     judging = Judging(
         db=db,
@@ -298,6 +298,7 @@ def build(
         tools=choices.more_tools,
         sleep=choices.sleep,
     )
+    foretelling = Foretelling(db=db, clock=clock, config=config, models=models, equipping=equip, runtime=turns.runtime, tools=choices.more_tools)
     lanes = Lanes(group, turns.run, concurrency=standing.config.delivery.concurrency)
     reports = Reports(db, clock)
     house = House(
@@ -345,7 +346,7 @@ def build(
             replies=replies,
             house=house,
             manages=managing.manages,
-            desks=memory.desks(db, tasks=tasks.tasks, company=company, logs=logs, restart=restart, wake_jobs=wake_jobs),
+            desks=memory.desks(db, tasks=tasks.tasks, company=company, logs=logs, restart=restart, wake_jobs=wake_jobs, foretell=foretelling.of),
         ),
         replies=replies,
         streams=streams,
@@ -360,9 +361,7 @@ def build(
         outbox.wake_account(account)
 
     channels.connect(dispatcher.add_door, ready, pulling.connect)
-    logins = Logins(
-        group=group, find=lambda account: find_login(standing.config, outside, account), company=company, channels=channels
-    )
+    logins = Logins(group=group, find=lambda account: find_login(standing.config, outside, account), company=company, channels=channels)
     site, links = build_site(
         SiteNeeds(
             around=around,
@@ -377,10 +376,9 @@ def build(
             company=company,
             logins=logins,
             memory=memory,
-            prompts=PromptDesk(
-                db=db, clock=clock, config=config, models=models, equipping=equip, shelf=prompts, tools=choices.more_tools
-            ),
+            prompts=PromptDesk(db=db, config=config, shelf=prompts, foretelling=foretelling),
             release=release,
+            restart=restart,
             probe=probe,
             control_secret=control_secret,
         )

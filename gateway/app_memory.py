@@ -23,7 +23,7 @@ from gateway.app_tending import TendingParts, build_tending
 from gateway.attachments import Attachments
 from gateway.audit import Actor
 from gateway.background import Background
-from gateway.commands.desks import Desks
+from gateway.commands.desks import Desks, Foretell
 from gateway.commands.results import Results
 from gateway.company import Company
 from gateway.config import Config
@@ -33,6 +33,7 @@ from gateway.dream_asking import DreamAsking
 from gateway.dream_desk import Desk
 from gateway.dream_job import KIND as DREAM
 from gateway.dream_job import DreamJob
+from gateway.dream_night import question_of_refused
 from gateway.dream_reading import DreamReading, FindManagers
 from gateway.dream_writing import DreamWriting
 from gateway.dreaming import Dreaming
@@ -80,7 +81,7 @@ from memory.database import Database
 from memory.head_files import HeadFiles
 from memory.lore_pages import LorePages
 from memory.ports import Embedder
-from memory.scopes import Scope
+from memory.scopes import Kind, Scope, parse_scope
 from memory.workspace import Workspace
 from memory.workspace_threads import WorkspaceThreads
 
@@ -112,6 +113,7 @@ class MemoryParts:
     """`handlers`: of the jobs about memory, `errands` of those that somebody waits for; `desk`: the page's side of dreams."""
 
     files: WorkspaceThreads
+    folders: ScopeFolders
     head_files: HeadFiles
     heads: Heads
     writer: FileWriter
@@ -139,7 +141,7 @@ class MemoryParts:
     def equipping(self, *more: MoreTools) -> Equipping:
         """What the turns are given; `more`: tools of other parts."""
         return Equipping(
-            folders=ScopeFolders(self.files),
+            folders=self.folders,
             heads=self.heads,
             toolmaking=self.toolmaking,
             onboarding=self.onboarding,
@@ -150,7 +152,15 @@ class MemoryParts:
         )
 
     def desks(
-        self, db: Database, *, tasks: Tasks, company: Company, logs: LogTail, restart: Callable[[], None], wake_jobs: Callable[[], None]
+        self,
+        db: Database,
+        *,
+        tasks: Tasks,
+        company: Company,
+        logs: LogTail,
+        restart: Callable[[], None],
+        wake_jobs: Callable[[], None],
+        foretell: Foretell,
     ) -> Desks:
         return Desks(
             files=self.files,
@@ -173,6 +183,7 @@ class MemoryParts:
             recall=self.tending.recall,
             summaries=self.tending.summaries,
             entries=self.tending.entries,
+            foretell=foretell,
         )
 
 
@@ -224,9 +235,7 @@ def build_memory(stack: AsyncExitStack, around: Surroundings, embedder: Embedder
         return await dream.run(job, context)
 
     results = Results(db=db, dreams=dreaming, attachments=around.attachments, page=around.page, can=around.can)
-    told = Followups(
-        db=db, clock=clock, replies=around.replies, streams=around.streams, words={**results.words, notices.WHAT: notices.words}
-    )
+    told = Followups(db=db, clock=clock, replies=around.replies, streams=around.streams, words={**results.words, notices.WHAT: notices.words})
     summarist = Summarist(models=around.models, background=background, config=config)
     chats = build_summaries(db=db, clock=clock, config=config, summarist=summarist, wake_jobs=around.wake_jobs)
     talk_home = _home(stack, around, TALK_FOLDER) if embedder else None
@@ -239,6 +248,7 @@ def build_memory(stack: AsyncExitStack, around: Surroundings, embedder: Embedder
     profile = Profile(db=db, files=files, writer=writer, changes=changes, change_person=partial(_change_person, around.people), clock=clock)
     return MemoryParts(
         files=files,
+        folders=ScopeFolders(files, around.db),
         head_files=head_files,
         heads=Heads(
             db=db,
@@ -252,9 +262,7 @@ def build_memory(stack: AsyncExitStack, around: Surroundings, embedder: Embedder
         indexing=indexing,
         nightly=Nightly(db=db, files=files, config=config, clock=clock, on_enqueued=around.wake_jobs),
         dreaming=dreaming,
-        desk=Desk(
-            db=db, files=files, clock=clock, dreaming=dreaming, undoing=undoing, changes=changes, wake_jobs=around.wake_jobs
-        ),
+        desk=Desk(db=db, files=files, clock=clock, dreaming=dreaming, undoing=undoing, changes=changes, wake_jobs=around.wake_jobs),
         undoing=undoing,
         forgetting=Forgetting(
             db=db,
@@ -289,9 +297,7 @@ def build_memory(stack: AsyncExitStack, around: Surroundings, embedder: Embedder
             managers=around.managers,
             wake_jobs=around.wake_jobs,
         ),
-        panel=build_panel(
-            saved, db=db, clock=clock, config=config, models=around.models, background=background, managers=around.managers
-        ),
+        panel=build_panel(saved, db=db, clock=clock, config=config, models=around.models, background=background, managers=around.managers),
         handlers={
             **summaries.handlers,
             **chats.handlers,
@@ -306,9 +312,7 @@ def build_memory(stack: AsyncExitStack, around: Surroundings, embedder: Embedder
     )
 
 
-def _indexing(
-    stack: AsyncExitStack, around: Surroundings, files: WorkspaceThreads, embedder: Embedder | None, change: EmbeddingChange
-) -> Indexing:
+def _indexing(stack: AsyncExitStack, around: Surroundings, files: WorkspaceThreads, embedder: Embedder | None, change: EmbeddingChange) -> Indexing:
     config, settings = around.config, around.config()
     home = None
     if embedder is not None:
@@ -346,12 +350,16 @@ def _home(stack: AsyncExitStack, around: Surroundings, folder: str) -> ChromaHom
 def _notify(connection: sa.Connection, scope: str, key: str, values: Mapping[str, object], *, clock: Callable[[], datetime]) -> None:
     if followups.awaited(connection, scope, DREAM):
         return  # somebody asked for it in a chat and is told there
-    now = clock()
-    notices.tell(connection, scope, key, values, once=f"{scope}:{key}:{now.isoformat()}", now=now)
+    now, proposal = clock(), str(values.get("id", ""))
+    own = parse_scope(scope).kind is not Kind.SPACE  # a group's is decided there, and told to the owner elsewhere
+    ask = partial(question_of_refused, proposal) if proposal and own else notices.nothing
+    notices.tell(connection, scope, key, values, once=f"{scope}:{key}:{now.isoformat()}", now=now, ask=ask)
 
 
 async def _change_person(people: People, person_id: str, columns: Mapping[str, str]) -> None:
-    """`columns`: language and timezone, those that the person named."""
+    """`columns`: name, language and timezone, those that the person named."""
+    if "name" in columns:
+        await people.call(Actor(id=person_id), person_id, columns["name"])
     changes: Changes = {}
     if "language" in columns:
         changes["language"] = columns["language"]

@@ -73,8 +73,8 @@ BODY_MAX = 2_000_000  # bytes of a JSON body; a message of 100,000 characters fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteNeeds:
-    """What the page reaches. `release`: sends what an unclean start parked; `probe`: asks a model that is being set up; `control_secret`: known to
-    the command line alone."""
+    """What the page reaches. `release`: sends what an unclean start parked; `restart`: drains and begins again; `probe`: asks a model that is being
+    set up; `control_secret`: known to the command line alone."""
 
     around: Surroundings
     standing: Standing
@@ -90,6 +90,7 @@ class SiteNeeds:
     memory: MemoryParts
     prompts: PromptDesk
     release: Callable[[], Awaitable[int]]
+    restart: Callable[[], None]
     probe: Probe
     control_secret: str
 
@@ -111,6 +112,7 @@ def build_site(needs: SiteNeeds) -> tuple[Site, LoginLinks]:
         page=around.page,
         wake_jobs=around.wake_jobs,
         release=needs.release,
+        restart=needs.restart,
         more={
             importing.COMMAND: memory.importing.run,
             **PairingAdmin(needs.company.pairing).commands,

@@ -57,6 +57,15 @@ class StoredFile:
         return Attachment(kind=self.kind, name=self.name, mime=self.mime, size=self.size, fetch_ref=self.id, stored_path=self.path)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a model gets of a message's files. `words`: a line or a marked text for each; `texts`: those of `words` that are texts of files, whole."""
+
+    words: str = ""
+    texts: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
+
+
 def sniff(data: bytes) -> str:
     """The media type of `data` by its bytes: a known signature, else UTF-8 text, else unknown."""
     for signature, mime in _SIGNATURES:
@@ -129,9 +138,10 @@ class Attachments:
             return ""
         return shortened(clean(data.decode("utf-8", errors="replace")).strip(), WORDS_MAX)
 
-    async def for_prompt(self, items: Iterable[Mapping[str, Any]], *, sees_images: bool, language: str) -> tuple[str, tuple[Image, ...]]:
-        """What a model gets of a message's files: text files as marked text, pictures when it sees them, else a stand-in for each."""
+    async def for_prompt(self, items: Iterable[Mapping[str, Any]], *, sees_images: bool, language: str) -> Shown:
+        """Text files as marked text, pictures when the model sees them, else a stand-in for each."""
         words: list[str] = []
+        texts: list[str] = []
         images: list[Image] = []
         for item in items:
             path = self.folder / str(item.get("stored_path", ""))
@@ -144,7 +154,8 @@ class Attachments:
             elif mime == "text/plain" and size <= TEXT_MAX:
                 text = clean((await asyncio.to_thread(path.read_bytes)).decode("utf-8", errors="replace"))
                 mark = f"{name} {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"  # which its writer cannot forge inside it (RL-30)
-                words.append(f"{say(language, 'file_begins', name=mark)}\n{text}\n{say(language, 'file_ends', name=mark)}")
+                texts.append(f"{say(language, 'file_begins', name=mark)}\n{text}\n{say(language, 'file_ends', name=mark)}")
+                words.append(texts[-1])
             elif sees_images and mime in SEEN and size <= IMAGE_MAX and len(images) < IMAGES_MAX:
                 data = await asyncio.to_thread(path.read_bytes)
                 width, height = picture_size(data) or (0, 0)
@@ -154,7 +165,7 @@ class Attachments:
                 images.append(Image(mime=mime, data=base64.b64encode(data).decode("ascii")))
             else:
                 words.append(say(language, "stand_in_attachment", kind=item["kind"], name=name))
-        return "\n".join(words), tuple(images)
+        return Shown(words="\n".join(words), texts=tuple(texts), images=tuple(images))
 
 
 def _write(path: Path, data: bytes) -> None:

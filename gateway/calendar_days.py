@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from gateway.config import Config
 from gateway.day_pieces import DAY, PART
 from gateway.job_store import Job, drop_paid, enqueue
 from gateway.jobs import Handler, JobContext, JobResult
+from gateway.refused_merges import merge_next
 from gateway.summarist import Summarist, half_in_words
 from memory.database import Database
 from memory.recall import calendar_plan, real_talk, summary_rows, uncovered
@@ -22,13 +24,21 @@ from memory.recall.answers import Answer
 from memory.recall.calendar_plan import Fold
 from memory.recall.chunks import Spoken, fingerprint_of
 from memory.recall.kinds import CALENDAR, Kind
-from memory.recall.summary_rows import NewSummary, State
+from memory.recall.summary_rows import NewSummary, State, Summary
 
 ORIGIN = "calendar"
 FOLDS_PER_RUN = 12
 YEAR_LEAST = 20  # words below which no year is halved
 
 NO_MESSAGES, NOT_OVER = "no real messages", "not over yet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """What is folded next, or the year row that is halved."""
+
+    days: ChatDays
+    what: Fold | Summary
 
 
 class CalendarDays:
@@ -87,7 +97,7 @@ class CalendarDays:
             ), now)  # fmt: skip
             drop_paid(connection, context.id)
             after = calendar_state.read(connection, self._config(), chat.id)
-            if after is not None and (after.fold(now) or after.halve()):  # a year that cannot be said shorter is tried once a day at most
+            if after is not None and (after.fold(now) or after.halve()):
                 enqueue(connection, fold_job(chat.id, job.scope), again=True)
 
         return JobResult(output={"messages": len(talk), "details": len(answer.details)}, commit=commit)
@@ -105,16 +115,11 @@ class CalendarDays:
 
     async def fold(self, job: Job, context: JobContext) -> JobResult:
         """Everything that is to be folded in a chat, one row after the other. Payload: `conversation`."""
+        days = await self._read(job)
+        if reason := self._summarist.why_not(days.chat if days else None):
+            return JobResult(skipped=reason)
         folded = 0
-        while folded < FOLDS_PER_RUN:
-            days = await self._read(job)
-            if reason := self._summarist.why_not(days.chat if days else None):
-                return JobResult(skipped=reason)
-            assert days is not None
-            fold = days.fold(self._clock())
-            done = await self._folded(context, days, fold) if fold is not None else await self._halved(context, days)
-            if not done:
-                break
+        while folded < FOLDS_PER_RUN and await merge_next(partial(self._next, job), _rows, partial(self._make, context)):
             folded += 1
 
         def commit(connection: sa.Connection) -> None:
@@ -124,6 +129,20 @@ class CalendarDays:
 
         return JobResult(output={"folded": folded}, commit=commit)
 
+    async def _next(self, job: Job, passed: Collection[int]) -> _Next | None:
+        days = await self._read(job)
+        if days is None or self._summarist.why_not(days.chat):
+            return None
+        found = days.fold(self._clock(), passed) or days.halve(passed)
+        return None if found is None else _Next(days, found)
+
+    async def _make(self, context: JobContext, found: _Next) -> bool:
+        match found.what:
+            case Fold():
+                return await self._folded(context, found.days, found.what)
+            case Summary():
+                return await self._halved(context, found.days, found.what)
+
     async def _folded(self, context: JobContext, days: ChatDays, fold: Fold) -> bool:
         """A row that a person wrote is not rewritten: what came later stands beside it, as a second row (RS-166)."""
         inputs = tuple(row for row in fold.inputs if not (row.kind is fold.kind and row.hand_edited))
@@ -131,14 +150,13 @@ class CalendarDays:
         answer = await summary_shape.joined(self._summarist, context, days.chat, fold.kind, inputs)
         return await self._save(context, days, fold, answer.text, answer.details)
 
-    async def _halved(self, context: JobContext, days: ChatDays) -> bool:
-        year = days.halve()
-        words = half_in_words(year.tokens) if year is not None else 0
-        if year is None or words < YEAR_LEAST:
+    async def _halved(self, context: JobContext, days: ChatDays, year: Summary) -> bool:
+        words = half_in_words(year.tokens)
+        if words < YEAR_LEAST:
             return False
         answer = await summary_shape.joined(self._summarist, context, days.chat, Kind.YEAR, [year], most=words)
         half = Fold(kind=Kind.YEAR, day=date.fromisoformat(year.local_date), audience=year.audience, inputs=(year,), failed=year.failed_days)
-        return len(answer.text) < len(year.text) and await self._save(context, days, half, answer.text, answer.details)
+        return await self._save(context, days, half, answer.text, answer.details)
 
     async def _save(self, context: JobContext, days: ChatDays, fold: Fold, text: str, details: tuple[summary_rows.Detail, ...]) -> bool:
         def save(connection: sa.Connection) -> bool:
@@ -159,3 +177,7 @@ class CalendarDays:
     async def _read(self, job: Job) -> ChatDays | None:
         chat_id = str(job.payload["conversation"])
         return await self._db.read(lambda connection: calendar_state.read(connection, self._config(), chat_id))
+
+
+def _rows(found: _Next) -> list[int]:
+    return [row.id for row in (found.what.inputs if isinstance(found.what, Fold) else (found.what,))]

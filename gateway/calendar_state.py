@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -46,14 +46,15 @@ class ChatDays:
         looks = [calendar_plan.next_look(day.day, self.clock, now, self.last_said) for day in self.waiting if day not in self.due(now)]
         return min(looks, default=None)
 
-    def fold(self, now: datetime) -> Fold | None:
-        """What is folded next: the oldest week, else, above the share, a month or a year."""
-        weeks = calendar_plan.weeks_to_fold(self.rows, self.waiting, self.clock, now)
-        return weeks[0] if weeks else calendar_plan.to_compress(self.rows, above=self.above)
+    def fold(self, now: datetime, passed: Collection[int] = ()) -> Fold | None:
+        """What is folded next: the oldest week, else, above the share, a month or a year. `passed`: ids of rows of which nothing is to be made but
+        together with others (RS-111)."""
+        weeks = [fold for fold in calendar_plan.weeks_to_fold(self.rows, self.waiting, self.clock, now) if not fold.is_among(passed)]
+        return weeks[0] if weeks else calendar_plan.to_compress(self.rows, above=self.above, passed=passed)
 
-    def halve(self) -> Summary | None:
+    def halve(self, passed: Collection[int] = ()) -> Summary | None:
         """The year row that is halved, when nothing can be folded and the text is still above its share."""
-        return calendar_plan.to_halve(self.rows) if self.above else None
+        return calendar_plan.to_halve(self.rows, passed) if self.above else None
 
     def part_of(self, day: date, audience: str) -> Summary | None:
         """The row that late messages of a day join: not folded, not a person's, made by the same clock (RS-159, RS-166)."""

@@ -17,15 +17,17 @@ import sqlalchemy as sa
 from agent.turn import Weight
 from gateway import calendar_state, trimming, windows
 from gateway.config import Config
+from gateway.receipts import summaries
 from gateway.talk import history, message_sizes
 from gateway.turn_store import TurnStart, standing_of
 from memory import conversations, tokens
-from memory.conversations import Message
+from memory.blocks import Block
+from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.profiles import token_limit
 from memory.recall import edge_jump
 from memory.recall.edge_jump import Jump
-from memory.recall.standing_text import LEFT_OUT
+from memory.recall.fitting import NOTHING, Standing
 
 AHEAD_SHARE = 0.8  # of the ceiling, from which on what would leave next is summarised ahead
 
@@ -56,49 +58,98 @@ class Ceiling:
         held, size = Held(start=start, ceiling=weight.ceiling), weight.tokens + reserve
         if size < AHEAD_SHARE * weight.ceiling:
             return held
-        sizes = _sizes(start, answering, language)
-        turns = may_leave(start, sizes)
-        around = size - weight.talk + sum(sizes) - sum(turn.tokens for turn in turns)
-        if size >= weight.ceiling and not _undone_holds(start, turns, around, weight.ceiling):
-            return await self._db.write(lambda connection: self._jump(connection, held, turns, around))
+        leaving = _leaving(start, weight, size, answering, language)
+        if size >= weight.ceiling and not leaving.undone_holds:
+            return await self._db.write(lambda connection: self._jump(connection, held, leaving))
         if windows.into_at_the_ceiling(self._config(), start.conversation) != "days":
             return held
-        return replace(held, ahead=edge_jump.target(turns, around=around, ceiling=weight.ceiling) or 0)
+        return replace(held, ahead=edge_jump.target(leaving.turns, around=leaving.around, ceiling=weight.ceiling) or 0)
 
-    def _jump(self, connection: sa.Connection, held: Held, turns: Sequence[edge_jump.Turn], around: int) -> Held:
+    async def foresee(self, start: TurnStart, weight: Weight, *, answering: str, language: str, reserve: int = 0) -> Held:
+        """The turn as `hold` would leave it, with nothing written (RS-78)."""
+        held, size = Held(start=start, ceiling=weight.ceiling), weight.tokens + reserve
+        leaving = _leaving(start, weight, size, answering, language)
+        if size < weight.ceiling or leaving.undone_holds:
+            return held
+        return await self._db.read(lambda connection: self._would_jump(connection, held, leaving))
+
+    def _jump(self, connection: sa.Connection, held: Held, leaving: _Leaving) -> Held:
         start, config, now = held.start, self._config(), self._clock()
         chat = conversations.held(connection, start.conversation.id)
         if chat is None or chat.window_edge != start.conversation.window_edge:  # the context was emptied meanwhile
             return held
-        into = windows.into_at_the_ceiling(config, chat)
-
-        def kept(edge: int) -> tuple[Message, ...]:
-            return tuple(message for message in start.history if message.seq > edge)
-
-        def standing(edge: int) -> str:
-            moved = replace(chat, window_edge=edge)
-            return standing_of(connection, moved, config, now, start.questions, kept(edge), start.person) if start.scope else ""
-
-        def growth(edge: int) -> int:
-            if into == "days":
-                return tokens.count(standing(edge)) - tokens.count(start.blocks)
-            if into == "nothing" or not start.scope:
-                return 0
-            return tokens.count(trimming.extract_of(connection, chat.id, start.scope, chat.window_edge + 1, edge)) + EXTRACT_AROUND
-
-        edge = edge_jump.target(turns, around=around, ceiling=held.ceiling, growth=growth)
+        edge = self._target(connection, held, leaving, chat)
         if edge is None:
             return held
+        into = windows.into_at_the_ceiling(config, chat)
         trimming.left(connection, chat, start.scope, chat.window_edge + 1, edge, now, into=into)
         edge_jump.jump(connection, chat, edge)
         if into == "days":
             calendar_state.summarise_ahead(connection, config, chat.id, edge)
         moved = conversations.conversation(connection, chat.id) or chat
-        after = replace(start, conversation=moved, history=kept(edge), blocks=standing(edge))
-        return replace(held, start=after, jump=Jump(chat.window_edge, edge), left=len(start.history) - len(after.history))
+        return self._after(connection, held, moved, before=chat.window_edge)
+
+    def _would_jump(self, connection: sa.Connection, held: Held, leaving: _Leaving) -> Held:
+        start, chat = held.start, held.start.conversation
+        edge = self._target(connection, held, leaving, chat)
+        if edge is None:
+            return held
+        ahead: list[Block] = []
+        if start.scope and windows.into_at_the_ceiling(self._config(), chat) in ("blocks", "rolling"):
+            first = chat.window_edge + 1
+            extract = trimming.extract_of(connection, chat.id, start.scope, first, edge)
+            ahead = [Block(id=0, conversation_id=chat.id, first_seq=first, last_seq=edge, kind="extract", text=extract)]
+        return self._after(connection, held, replace(chat, window_edge=edge), before=chat.window_edge, ahead=ahead)
+
+    def _target(self, connection: sa.Connection, held: Held, leaving: _Leaving, chat: Conversation) -> int | None:
+        """Where the edge goes, None for nowhere."""
+        start, into = held.start, windows.into_at_the_ceiling(self._config(), chat)
+
+        def growth(edge: int) -> int:
+            if into == "days":
+                return tokens.count(self._standing(connection, start, replace(chat, window_edge=edge)).text) - tokens.count(start.blocks)
+            if into == "nothing" or not start.scope:
+                return 0
+            return tokens.count(trimming.extract_of(connection, chat.id, start.scope, chat.window_edge + 1, edge)) + EXTRACT_AROUND
+
+        return edge_jump.target(leaving.turns, around=leaving.around, ceiling=held.ceiling, growth=growth)
+
+    def _after(self, connection: sa.Connection, held: Held, moved: Conversation, *, before: int, ahead: Sequence[Block] = ()) -> Held:
+        """The turn with the window that it has behind the edge of `moved`, which was at `before`."""
+        start, edge = held.start, moved.window_edge
+        kept, standing = _kept(start, edge), self._standing(connection, start, moved, ahead)
+        after = replace(start, conversation=moved, history=kept, standing=standing)
+        return replace(held, start=after, jump=Jump(before, edge), left=len(start.history) - len(kept))
+
+    def _standing(self, connection: sa.Connection, start: TurnStart, moved: Conversation, ahead: Sequence[Block] = ()) -> Standing:
+        if not start.scope:
+            return NOTHING
+        kept = _kept(start, moved.window_edge)
+        return standing_of(connection, moved, self._config(), self._clock(), start.questions, kept, start.person, ahead)
 
 
-def sent_window(held: Held, config: Config) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaving:
+    """What may leave a prompt, and the tokens of all the rest. `undone_holds`: a jump that was undone still is."""
+
+    turns: Sequence[edge_jump.Turn]
+    around: int
+    undone_holds: bool
+
+
+def _leaving(start: TurnStart, weight: Weight, size: int, answering: str, language: str) -> _Leaving:
+    """`size`: of the whole prompt."""
+    sizes = _sizes(start, answering, language)
+    turns = may_leave(start, sizes)
+    around = size - weight.talk + sum(sizes) - sum(turn.tokens for turn in turns)
+    return _Leaving(turns=turns, around=around, undone_holds=_undone_holds(start, turns, around, weight.ceiling))
+
+
+def _kept(start: TurnStart, edge: int) -> tuple[Message, ...]:
+    return tuple(message for message in start.history if message.seq > edge)
+
+
+def sent_window(held: Held, config: Config, *, standing_cut: bool = False) -> dict[str, Any]:
     """For the receipt, in plain JSON: numbers of messages, and estimated tokens (RS-7, RS-63, RS-67, RS-77, RS-171)."""
     start, chat = held.start, held.start.conversation
     profile = windows.profile_of(config, chat)
@@ -111,7 +162,8 @@ def sent_window(held: Held, config: Config) -> dict[str, Any]:
         "ceiling": held.ceiling,
         "jump": None if held.jump is None else {"before": held.jump.before, "edge": held.jump.edge, "messages": held.left},
         "newest_alone": bool(limit) and newest > limit,
-        "summaries_cut": LEFT_OUT in start.blocks,
+        "summaries_cut": start.standing.cut or standing_cut,
+        **summaries(start.standing),
     }
 
 

@@ -13,6 +13,15 @@ _REASONS = {
     "intent": "channel_intent",
     "no_api": "channel_no_api",
     "fault": "channel_fault",
+    "no_webhook_url": "channel_no_webhook_url",
+    "too_many_servers": "channel_too_many_servers",
+    "scan": "channel_scan",
+    "scan_again": "channel_scan_again",
+    "odd_host": "channel_odd_host",
+    "outdated": "channel_outdated",
+    "bad_app": "channel_bad_app",
+    "bad_bot": "channel_bad_bot",
+    "bad_key": "channel_bad_key",
 }
 _NAMES = {"telegram": "Telegram", "discord": "Discord"}
 _APPS = {

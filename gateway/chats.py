@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from channels.message import Account, Address
+from gateway import receipt_view
 from memory import conversations as store
 from memory import whole_conversations
 from memory.conversations import Conversation, Message
@@ -107,9 +108,12 @@ def page(connection: sa.Connection, chat_id: str, *, before: str, limit: int) ->
     return Page(messages=found[-limit:], waiting=waiting, more=len(found) > limit)
 
 
-def receipt(connection: sa.Connection, chat_id: str, turn_id: str) -> dict[str, Any] | None:
+def receipt(connection: sa.Connection, chat: Conversation, turn_id: str, person_id: str) -> dict[str, Any] | None:
+    """As `person_id` may see it; None for a turn that is not of this chat or has none."""
     row = connection.execute(_TURN, {"turn": turn_id}).one_or_none()
-    return row.receipt if row is not None and row.conversation_id == chat_id else None
+    if row is None or row.conversation_id != chat.id or row.receipt is None:
+        return None
+    return receipt_view.for_person(connection, chat, row.receipt, person_id)
 
 
 def seen(connection: sa.Connection, chat: Conversation, message_id: str) -> None:

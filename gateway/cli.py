@@ -113,9 +113,7 @@ def doctor(config: ConfigPath = DEFAULT_CONFIG, as_json: Annotated[bool, typer.O
 
 
 @app.command("login-link")
-def login_link(
-    config: ConfigPath = DEFAULT_CONFIG, person: Annotated[str, typer.Option(help="Whose; the owner's when left out.")] = ""
-) -> None:
+def login_link(config: ConfigPath = DEFAULT_CONFIG, person: Annotated[str, typer.Option(help="Whose; the owner's when left out.")] = "") -> None:
     """Print a one-time link to sign in with."""
     print(_admin(config, "login-link", person=person)["url"])
 
@@ -130,6 +128,33 @@ def why(address: Annotated[str, typer.Argument(help="channel:account:chat[:threa
 def release(config: ConfigPath = DEFAULT_CONFIG) -> None:
     """Take up the deliveries that were parked after several unclean ends."""
     print(f"{_admin(config, 'release')['released']} messages are being taken up")
+
+
+@app.command()
+def backup(
+    target: Annotated[Path | None, typer.Argument(help="The archive to make; one named by the time, here, when left out.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+) -> None:
+    """Pack everything that was said and remembered into one archive, also while the gateway runs."""
+    from gateway.backup_commands import CannotDo, back_up
+
+    known = _config(config)
+    try:
+        print(back_up(known, target))
+    except CannotDo as fault:
+        _leave(str(fault))
+
+
+@app.command()
+def restore(archive: Annotated[Path, typer.Argument(help="What `backup` made.")], config: ConfigPath = DEFAULT_CONFIG) -> None:
+    """Put an archive in the place of everything; a gateway that runs begins again with it. What was there before is packed first."""
+    from gateway.backup_commands import CannotDo, bring_back
+
+    known = _config(config)
+    try:
+        print(bring_back(known, archive, lambda: _admin(config, "restart")))
+    except CannotDo as fault:
+        _leave(str(fault))
 
 
 @app.command()
@@ -368,7 +393,7 @@ def _preview(config: Config, arguments: dict[str, str]) -> dict[str, Any]:
 def _complain(faults: Any) -> None:
     for fault in faults:
         print(fault, file=sys.stderr)
-        if fault.excerpt:
+        if fault.excerpt and fault.severity != "note":
             print(fault.excerpt, file=sys.stderr)
 
 

@@ -81,6 +81,11 @@ class ModelAccount(Section):
         """The context window to count with, in tokens."""
         return self.context_window or UNKNOWN_CONTEXT_WINDOW
 
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens of the window that the longest answer needs; 0 where none is set, or the window is a guess, against which nothing is held."""
+        return self.max_output_tokens if self.context_window else 0
+
 
 class Embedding(Section):
     provider: Annotated[Literal["builtin", "openai", "none"], RESTART] = Field(

@@ -15,12 +15,16 @@ from typing import Any, Literal
 from pydantic import SecretStr
 
 from gateway.config import MAIN_ACCOUNT, POLICY_DEFAULTS, Channels, Config, ModelAccount
+from gateway.config_recall import CEILING_LEAST
 from gateway.config_types import Section, is_loopback
 from gateway.embedding_source import half_an_address, source_faults
 from gateway.jsonfile import KeyPath
+from gateway.zones import system_zone
 from memory.profiles import BUILT_IN
+from memory.recall.budget import margin
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
+"""`note`: as it is shipped, nothing to repair; a start says it plainly and `doctor` warns of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,16 @@ def _model_keys(config: Config) -> Iterator[Finding]:
         yield from _missing(("embedding",), config.embedding, ("base_url", "model"), 'for the provider "openai"')
     if config.transcription.provider == "openai":
         yield from _missing(("transcription",), config.transcription, ("base_url", "model"), 'for the provider "openai"')
+
+
+def _answers(config: Config) -> Iterator[Finding]:
+    """Longest answers that leave no room for a prompt in the window of their model (RS-70)."""
+    for path, account in _model_accounts(config):
+        most = account.context_window - margin(account.context_window) - CEILING_LEAST
+        if account.answer_tokens > max(most, 0):
+            message = f"an answer of {account.answer_tokens} tokens leaves no room for a prompt in a window of {account.context_window}"
+            hint = f"lower it to {most} or less, or choose a model with a larger window" if most > 0 else "choose a model with a larger window"
+            yield Finding(path=(*path, "max_output_tokens"), message=message, hint=hint, severity="warning", fails_check=True)
 
 
 def _set(section: Section, key: str) -> bool:
@@ -212,10 +226,10 @@ def _one_name_each(config: Config) -> Iterator[Finding]:
 def _zone(config: Config) -> Iterator[Finding]:
     if not config.timezone:
         hint = 'set it, for example "Asia/Tokyo"'
-        yield Finding(path=("timezone",), message="empty: days begin in the system's zone", hint=hint, severity="warning")
+        yield Finding(path=("timezone",), message=f"empty: days begin in the system's zone, {system_zone().key}", hint=hint, severity="note")
 
 
 CHECKS: tuple[Callable[[Config], Iterator[Finding]], ...] = (
     _model_keys, _references, _credentials, _webhook_paths, _telegram_webhook, _open_lists, _listeners, _fixed_policies, _one_name_each, _zone,
-    _profiles, _embeddings,
+    _profiles, _embeddings, _answers,
 )  # fmt: skip

@@ -8,12 +8,14 @@ from pydantic import Field
 
 from gateway.config_types import RESTART, Section, Zone
 
+CEILING_LEAST = 1_024  # tokens; with less no prompt is of use
+
 
 class Context(Section):
     trim_floor_tokens: int = Field(
         default=0, ge=0, description="Up to so many tokens the turn limit leaves a chat alone, five times the limit apart; 0 lets it act always."
     )
-    ceiling: int = Field(default=65_000, ge=1_024, le=10_000_000, description="Largest estimated prompt in tokens.")
+    ceiling: int = Field(default=65_000, ge=CEILING_LEAST, le=10_000_000, description="Largest estimated prompt in tokens.")
     memory_budget: int = Field(default=6_500, ge=64, le=131_072, description="Tokens that summaries and recall may take of it; below the ceiling.")
     standing_share_percent: int = Field(default=70, ge=10, le=100, description="Share of the memory budget at which standing summaries aim.")
     memory_overrun: int = Field(default=2_000, ge=0, le=10_000, description="Tokens by which memory may pass its budget, never the ceiling.")

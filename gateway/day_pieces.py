@@ -36,6 +36,10 @@ class DayPiece:
     seqs: tuple[int, ...]
 
     @property
+    def first_seq(self) -> int:
+        return self.seqs[0]
+
+    @property
     def last_seq(self) -> int:
         return self.seqs[-1]
 

@@ -15,6 +15,8 @@ class DreamFailed(Exception):
 class ForgottenMeanwhile(Exception):
     """Something of the scope was forgotten while the model was asked: what it answered counts for nothing, for it was shown too much (WD-92)."""
 
+    foreseen = True
+
 
 class BudgetGone(DreamFailed):
     """What one dream may cost is spent (WD-87)."""

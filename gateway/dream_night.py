@@ -8,6 +8,7 @@ from datetime import date, datetime
 
 import sqlalchemy as sa
 
+from gateway.buttons import Question, deciding
 from memory import dream_store, proposal_store
 from memory.diary import Happened, numbers
 from memory.dream_guards import Refusal
@@ -88,6 +89,11 @@ def booking(judged: Judged, given: Material, dream_id: str) -> Booking:
             for line in judged.candidates
         ),
     )
+
+
+def question_of_refused(proposal_id: str, language: str) -> Question:
+    """What can be done about a refused dream, as buttons below its news (WD-81)."""
+    return deciding(language, proposal_id, approve="/memory dream apply", decline="/memory dream discard", show="/memory dream show")
 
 
 def refuse(connection: sa.Connection, dream: Dream, found: Refusal, now: datetime) -> str:

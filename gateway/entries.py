@@ -7,6 +7,8 @@ did when it was asked for (RS-194). Nothing of it is ever in the way of a reply:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -16,6 +18,7 @@ from gateway.chat_summaries import ChatSummaries
 from gateway.config import Config
 from gateway.job_store import Job, drop_paid, enqueue, note_progress, progress_of
 from gateway.jobs import JobContext, JobResult
+from gateway.refused_merges import merge_next
 from gateway.summarist import NO_MODEL, RULE, Wish
 from memory import conversations
 from memory.conversations import Conversation
@@ -142,7 +145,7 @@ class EntryJobs(ChatSummaries):
     async def _merges(self, job: Job, context: JobContext, chat: Conversation) -> JobResult:
         """The oldest automatic entries become one, until there are few enough; they stay stored, switched off (RS-95)."""
         merged = 0
-        while merged < MERGES_PER_RUN and await self._merge(context, chat):
+        while merged < MERGES_PER_RUN and await merge_next(partial(self._next, chat), _ids, partial(self._merge, context, chat)):
             merged += 1
 
         def commit(connection: sa.Connection) -> None:
@@ -152,17 +155,17 @@ class EntryJobs(ChatSummaries):
 
         return JobResult(output={"merged": merged}, commit=commit)
 
-    async def _merge(self, context: JobContext, chat: Conversation) -> bool:
+    async def _next(self, chat: Conversation, passed: Collection[int]) -> list[Summary] | None:
         room = live_entries.room(self._config(), chat)
 
-        def look(connection: sa.Connection) -> tuple[list[Summary], Wish]:
-            found = entry_plan.to_merge(entry_rows.mergeable(connection, chat.id), room=room)
-            rows = [row for each in found if (row := summary_rows.one(connection, each)) is not None]
-            return rows, entry_asking.wish(connection, self._config(), self._summarist, chat)
+        def look(connection: sa.Connection) -> list[Summary]:
+            found = entry_plan.to_merge(entry_rows.mergeable(connection, chat.id), room=room, passed=passed)
+            return [row for each in found if (row := summary_rows.one(connection, each)) is not None]
 
-        inputs, wish = await self._db.read(look)
-        if not inputs:
-            return False
+        return await self._db.read(look) or None
+
+    async def _merge(self, context: JobContext, chat: Conversation, inputs: list[Summary]) -> bool:
+        wish = await self._db.read(lambda connection: entry_asking.wish(connection, self._config(), self._summarist, chat))
         answer = await entry_asking.merged(self._summarist, context, chat, [row.text for row in inputs if row.text], wish)
 
         def save(connection: sa.Connection) -> bool:
@@ -177,9 +180,7 @@ class EntryJobs(ChatSummaries):
 
         return await context.write(save)
 
-    async def _entry(
-        self, context: JobContext, chat: Conversation, scope: str, batch: Batch, origin: str, *, done: int = 0, total: int = 0
-    ) -> bool:
+    async def _entry(self, context: JobContext, chat: Conversation, scope: str, batch: Batch, origin: str, *, done: int = 0, total: int = 0) -> bool:
         """One entry, saved. False when its messages changed while the model was asked, or another entry stands for them now: the next run sees."""
         config = self._config()
 
@@ -193,9 +194,7 @@ class EntryJobs(ChatSummaries):
         talk, authors, zone, wish = await self._db.read(look)
         if not talk:  # pictures alone: there is nothing to tell of
             return True
-        answer = await self._summarist.of_talk(
-            context, chat, talk, authors, zone, prompt=entry_asking.PROMPT, merge=entry_asking.MERGE, wish=wish
-        )
+        answer = await self._summarist.of_talk(context, chat, talk, authors, zone, prompt=entry_asking.PROMPT, merge=entry_asking.MERGE, wish=wish)
         asked = fingerprint_of(talk)
 
         def save(connection: sa.Connection) -> bool:
@@ -216,6 +215,10 @@ class EntryJobs(ChatSummaries):
             return True
 
         return await context.write(save)
+
+
+def _ids(rows: Sequence[Summary]) -> list[int]:
+    return [row.id for row in rows]
 
 
 def _left(connection: sa.Connection, chat: Conversation, *, after: int, size: int) -> list[Batch]:

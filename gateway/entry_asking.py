@@ -4,6 +4,7 @@ RS-95, RS-109 to RS-111)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -11,6 +12,7 @@ from agent.prompt import words
 from gateway import entry_settings
 from gateway.config import Config
 from gateway.jobs import JobContext
+from gateway.refused_merges import Merging
 from gateway.summarist import HALF_LEAST, Summarist, Wish, half_in_words
 from memory import tokens
 from memory.conversations import Conversation
@@ -29,7 +31,7 @@ def wish(connection: sa.Connection, config: Config, summarist: Summarist, chat: 
 
 async def merged(summarist: Summarist, context: JobContext, chat: Conversation, texts: Sequence[str], wish: Wish) -> Answer:
     """One recap of several, of about half their length. What only some know is joined by who knows it, never in one request with what others may
-    read, and stands under its condition again (RS-110)."""
+    read, and stands under its condition again (RS-110). Raises MergeRefused when a part cannot be said shorter (RS-111)."""
     open_ = [text for text in map(private_parts.public, texts) if text]
     told = await _halved(summarist, context, chat, open_, wish) if open_ else Answer(text="")
     kept = [told.text] if told.text else []
@@ -42,5 +44,10 @@ async def merged(summarist: Summarist, context: JobContext, chat: Conversation, 
 
 
 async def _halved(summarist: Summarist, context: JobContext, chat: Conversation, texts: Sequence[str], wish: Wish) -> Answer:
-    most = max(HALF_LEAST, half_in_words(sum(map(tokens.count, texts))))
-    return await summarist.of_summaries(context, chat, texts, prompt=MERGE, values={"words": most}, wish=wish)
+    below = sum(map(tokens.count, texts))
+    values = {"words": max(HALF_LEAST, half_in_words(below))}
+    return await summarist.of_summaries(context, chat, texts, prompt=MERGE, values=values, merging=Merging(below=below, kept=_told), wish=wish)
+
+
+def _told(answer: Answer) -> Answer:
+    return replace(answer, details=())

@@ -86,9 +86,7 @@ class EntryDesk(TemplateDesk):
 
     # -- making
 
-    async def generate(
-        self, chat_id: str, person_id: str, *, last: int | None = None, first: int | None = None, to: int | None = None
-    ) -> int:
+    async def generate(self, chat_id: str, person_id: str, *, last: int | None = None, first: int | None = None, to: int | None = None) -> int:
         """Ask for an entry of the `last` messages, or of those numbered `first` to `to`; neither: of as many as the chat's `last_n`. It is made by a
         job, whose id this is. Raises RangeRefused, NotPossible."""
 
@@ -197,18 +195,18 @@ class EntryDesk(TemplateDesk):
         self._wake()
         return settled
 
-    async def configure(self, chat_id: str, person_id: str, changes: Mapping[str, Any]) -> EntrySettings:
+    async def configure(self, chat_id: str, changes: Mapping[str, Any]) -> EntrySettings:
         """The chat's own values, by the names of `EntrySettings`; None for the gateway's. Raises SettingRefused, NoSuchTemplate."""
 
         def work(connection: sa.Connection) -> EntrySettings:
             changed = entry_settings.change(connection, self._config(), _chat(connection, chat_id), changes)
-            return entry_settings.of_chat(self._config(), changed)
+            return entry_settings.read(connection, self._config(), changed)
 
         return await self._db.write(work)
 
     # -- a whole old chat
 
-    async def backfill(self, chat_id: str, person_id: str) -> None:
+    async def backfill(self, chat_id: str) -> None:
         """Entries for all that no entry stands for, by a job in batches (RS-87). One that runs goes on. Raises NotPossible."""
 
         def work(connection: sa.Connection) -> None:
@@ -222,7 +220,7 @@ class EntryDesk(TemplateDesk):
         await self._db.write(work)
         self._wake()
 
-    async def stop(self, chat_id: str, person_id: str) -> bool:
+    async def stop(self, chat_id: str) -> bool:
         """Stop the backfill; what is done stays. False when none runs."""
 
         def work(connection: sa.Connection) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -16,11 +16,13 @@ from gateway.windows import setting
 from memory import conversations
 from memory.conversations import Conversation
 from memory.recall import entry_templates
+from memory.recall.entry_templates import Kept
 
 BUILTIN = 0  # the id of the instruction that comes with the program
 PROMPT_MAX = 8_000  # characters
 _ROW_MOST = 2**63 - 1  # no row has a greater number, and no database looks for one
 SINCE = "entries.since"  # where a chat counts from until its next automatic entry: {"chat", "after"}
+TEMPLATE = "entries.template_id"
 _OF_CONFIG = ("last_n", "every", "automatic", "max_output", "hide", "tail", "review")
 _OWN: Mapping[str, type] = {"collapse": bool, "template_id": int, "prompt_override": str}  # that the gateway has none of
 
@@ -59,11 +61,18 @@ def of_chat(config: Config, chat: Conversation) -> EntrySettings:
     )
 
 
+def read(connection: sa.Connection, config: Config, chat: Conversation) -> EntrySettings:
+    """As people see them: a template that is gone is the built-in one."""
+    own = of_chat(config, chat)
+    gone = own.template_id is not None and _template(connection, own.template_id) is None
+    return replace(own, template_id=None) if gone else own
+
+
 def change(connection: sa.Connection, config: Config, chat: Conversation, changes: Mapping[str, Any]) -> Conversation:
     """The chat with its own values changed, None for the gateway's; its other settings stay. Raises SettingRefused, NoSuchTemplate."""
     checked = {name: _checked(name, value) for name, value in changes.items()}
     chosen: int | None = checked.get("template_id")
-    if chosen and not (0 < chosen <= _ROW_MOST and entry_templates.one(connection, chosen)):
+    if chosen and _template(connection, chosen) is None:
         raise NoSuchTemplate(chosen)
     was = of_chat(config, conversations.held(connection, chat.id) or chat).automatic
     changed = conversations.change_settings(connection, chat.id, {f"entries.{name}": value for name, value in checked.items()}) or chat
@@ -96,8 +105,20 @@ def instruction(connection: sa.Connection, own: EntrySettings) -> str:
     """How a chat's summaries are to be written: its own words, the shared template that it chose, else ours (RS-88)."""
     if own.prompt_override.strip():
         return own.prompt_override.strip()
-    chosen = entry_templates.one(connection, own.template_id) if own.template_id else None
+    chosen = _template(connection, own.template_id) if own.template_id else None
     return chosen.text.strip() if chosen is not None and chosen.text.strip() else builtin()
+
+
+def forget_template(connection: sa.Connection, template_id: int) -> None:
+    """Chats that name it name none from now on: another one may come to have its number."""
+    for chat_id in conversations.with_setting(connection, TEMPLATE):
+        chat = conversations.held(connection, chat_id)
+        if chat is not None and _own(chat, "template_id", BUILTIN) == template_id:
+            conversations.change_settings(connection, chat_id, {TEMPLATE: None})
+
+
+def _template(connection: sa.Connection, template_id: int) -> Kept | None:
+    return entry_templates.one(connection, template_id) if 0 < template_id <= _ROW_MOST else None
 
 
 def _own(chat: Conversation, name: str, default: Any) -> Any:

@@ -64,10 +64,20 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """Work of its own accord that failed. `what`: automatic, an entry; or merge, of the oldest into one. `state`: waiting to be tried again soon, or
+    failed, to be tried again after a day; `reason`: the class of the fault."""
+
+    what: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesView:
     """`messages`: real ones of the chat; `uncovered`: those that no entry in force stands for (RS-92); `waiting`: entries that wait for a yes;
-    `making`: how many were asked for and are not there yet; `failed`: the newest that was asked for could not be made; `allowed`: whether summaries
-    may be stored; `has_model`: whether one can be made."""
+    `making`: how many were asked for and are not there yet; `failed`: the newest that was asked for could not be made; `stuck`: what should have
+    been made without being asked for, and was not; `allowed`: whether summaries may be stored; `has_model`: whether one can be made."""
 
     entries: tuple[Entry, ...]
     settings: EntrySettings
@@ -76,6 +86,7 @@ class EntriesView:
     waiting: int
     making: int
     failed: bool
+    stuck: tuple[Stuck, ...]
     progress: Progress | None
     allowed: bool
     has_model: bool
@@ -88,12 +99,13 @@ def view(connection: sa.Connection, config: Config, chat: Conversation, person_i
     after = windows.cleared(chat)
     return EntriesView(
         entries=found,
-        settings=entry_settings.of_chat(config, chat),
+        settings=entry_settings.read(connection, config, chat),
         messages=len(heard),
         uncovered=sum(1 for each in heard if each.seq > after and each.seq not in told),
         waiting=sum(1 for each in found if each.waiting),
         making=connection.execute(_MAKING, {"begin": f"{chat.id}:{entries.ASKED}:"}).scalar_one(),
         failed=connection.execute(_NEWEST, {"begin": f"{chat.id}:{entries.ASKED}:"}).scalar() == "parked",
+        stuck=stuck(connection, chat.id),
         progress=progress(connection, chat.id),
         allowed=windows.keeps_summaries(config, chat),
         has_model=has_model,
@@ -128,9 +140,7 @@ def readable(connection: sa.Connection, chat_id: str, person_id: str, ids: Colle
     return [row for row in meant if (row.text or row.title or row.hand_edited) and may_hear(row.audience, chat_id, person_id)]
 
 
-def _entry(
-    row: Summary, span: Span, places: Mapping[int, int], said: Mapping[int, Stamp], hidden: int, *, left_out: bool, replaced: bool
-) -> Entry:
+def _entry(row: Summary, span: Span, places: Mapping[int, int], said: Mapping[int, Stamp], hidden: int, *, left_out: bool, replaced: bool) -> Entry:
     return Entry(
         id=row.id,
         title=row.title,
@@ -151,6 +161,16 @@ def _entry(
         hand_edited=row.hand_edited,
         stale=row.stale,
         updated_at=row.updated_at,
+    )
+
+
+def stuck(connection: sa.Connection, chat_id: str) -> tuple[Stuck, ...]:
+    """Jobs that nobody asked for and that nobody else tells of."""
+    rows = ((what, find_job(connection, entries.KIND, entries.job_of(what, chat_id, "").key)) for what in (entries.AUTOMATIC, entries.MERGE))
+    return tuple(
+        Stuck(what=what, state="failed" if row.state == "parked" else "waiting", reason=row.error_class)
+        for what, row in rows
+        if row is not None and row.error_class and row.state in ("waiting", "parked")
     )
 
 

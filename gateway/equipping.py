@@ -133,9 +133,9 @@ class Equipping:
             past=Past(text=past, query=query, used=used),
         )
 
-    def reserve(self, start: TurnStart, equipment: Equipment, ceiling: int) -> int:
-        """Tokens that `recalled` may add."""
-        text = equipment.past.text if equipment.past is not None else ""
+    def reserve(self, start: TurnStart, character: Character, equipment: Equipment, ceiling: int) -> int:
+        """Tokens that `recalled` may add; where `equipment` stands before any question, tokens that it may add to a reply to the next one."""
+        text = equipment.past.text if equipment.past is not None else self._recalling.question(start, character)
         return self._recalling.reserve(text, ceiling=ceiling, standing=tokens.count(start.blocks))
 
     async def recalled(self, start: TurnStart, character: Character, equipment: Equipment, *, window_tokens: int) -> Equipment:
@@ -143,9 +143,7 @@ class Equipping:
         past, standing = equipment.past, tokens.count(start.blocks)
         if past is None:
             return equipment
-        recall = await self._recalling.of(
-            start, character, past.text, past.query, window_tokens=window_tokens, standing=standing, used=past.used
-        )
+        recall = await self._recalling.of(start, character, past.text, past.query, window_tokens=window_tokens, standing=standing, used=past.used)
         return replace(
             equipment,
             past=None,

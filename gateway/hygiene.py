@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from dataclasses import replace
 
 from channels.message import InboundEvent, ReplyTo, clean, safe_name
+from memory import extract
 
 EXCERPT_MAX = 500  # characters of a quoted message that are kept
 ID_MAX = 200  # characters of an id: the longest that a platform gives have about 100, and an index of PostgreSQL holds no row above 2,700 bytes
 NAME_MAX = 200  # of a name, a type or a language: they are shown, and decide nothing
+TITLE_MAX = 100  # of what a place is called
 REF_MAX = 10_000  # of where a file can be fetched
 
 _IDS = ("platform_message_id", "chat_id", "parent_chat_id", "space_id", "shared_id", "thread_id", "sender_id", "target")
 _SHOWN = ("sender_name", "hint", "language")
+_TITLES = ("space_title", "chat_title", "thread_title", "thread_made_as")
+_READ = 10 * TITLE_MAX  # characters of a title that are looked at
+_JOINERS = "\u200c\u200d"  # inside emoji and words of some scripts
 _OF_FILE = {"kind": NAME_MAX, "mime": NAME_MAX, "fetch_ref": None, "stored_path": None, "transcript": None, "transcript_origin": NAME_MAX}
 
 
@@ -25,6 +31,7 @@ def cleaned(event: InboundEvent) -> InboundEvent:
         text=clean(event.text),
         **{name: clean(getattr(event, name)) for name in _IDS},
         **{name: clean(getattr(event, name))[:NAME_MAX] for name in _SHOWN},
+        **{name: title(getattr(event, name)) for name in _TITLES},
         reply_to=event.reply_to and _reply(event.reply_to),
         attachments=tuple(
             replace(
@@ -36,6 +43,13 @@ def cleaned(event: InboundEvent) -> InboundEvent:
             for file in event.attachments
         ),
     )
+
+
+def title(text: str) -> str:
+    """What a place is called, as one line that changes nothing around it: no control, direction or hidden characters. Empty for blanks."""
+    line = " ".join(clean(text[:_READ]).split())
+    kept = "".join(each for each in line if each in _JOINERS or unicodedata.category(each) not in ("Cc", "Cf", "Co"))
+    return extract.shortened(kept.strip(), TITLE_MAX) if kept.strip(_JOINERS + " ") else ""
 
 
 def over_long(event: InboundEvent) -> dict[str, int]:

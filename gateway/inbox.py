@@ -1,6 +1,7 @@
 """The rows of the inbox: stored before anything is acknowledged, and the state each is in until it is done (CH-50 to CH-54).
 
-`new → running → done`, or `ignored(rule)`, or `dead(reason)`. Plain functions on a `Connection`.
+`new → running → done`, or `ignored(rule)`, or `dead(reason)`. Rows that are `early` hold an edit for a message that is yet to come (`early_edits`).
+Plain functions on a `Connection`.
 """
 
 from __future__ import annotations
@@ -253,5 +254,5 @@ def load_cursor(connection: sa.Connection, *, channel: str, account: str, name: 
 
 def prune(connection: sa.Connection, before: datetime) -> int:
     """Remove finished rows older than `before` (7 days: CH-51) and return how many went."""
-    old = (inbox.c.finished_at < before) & inbox.c.state.in_(("done", "ignored", "dead"))
+    old = (inbox.c.finished_at < before) & inbox.c.state.in_(("done", "ignored", "dead", "early"))
     return connection.execute(sa.delete(inbox).where(old)).rowcount

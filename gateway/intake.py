@@ -16,7 +16,7 @@ from sqlalchemy import exc
 
 from channels.message import Account, ChatType, EventKind, InboundEvent, is_blank, to_json
 from channels.port import Accepted, Arrival, Capabilities, Cursor
-from gateway import buttons, held_parts, inbox, moved_chats, notices, saved_undo, senders, trimming, vault
+from gateway import buttons, early_edits, held_parts, inbox, moved_chats, notices, place_titles, saved_undo, senders, trimming, vault
 from gateway.access import Facts, Rules, decide, includes
 from gateway.buttons import BUTTON
 from gateway.challenges import OVER, is_over
@@ -88,9 +88,7 @@ class Setting:
     journal_days: int = JOURNAL_DAYS  # for which what a model did to them can be taken back
 
 
-def receive(
-    connection: sa.Connection, account: Account, events: Sequence[InboundEvent], cursor: Cursor | None, setting: Setting
-) -> list[Received]:
+def receive(connection: sa.Connection, account: Account, events: Sequence[InboundEvent], cursor: Cursor | None, setting: Setting) -> list[Received]:
     """Store what `account` delivered, and its `cursor`; one `Received` per event, in order."""
     received = [_guarded(connection, event, setting) for event in events]
     if cursor is not None:
@@ -112,9 +110,7 @@ def _release(connection: sa.Connection, event: InboundEvent, setting: Setting, b
     """What waited for this person goes out before the answer to what they wrote (WX-44)."""
     can, sender = setting.capabilities, senders.find(connection, event, are_people=setting.capabilities.senders_are_people)
     language = (sender.language if sender else "") or from_tag(event.language) or guess(event.text)
-    held_parts.release(
-        connection, str(event.address), setting.now, language=language, limit=can.text_max, unit=can.text_unit, most=budget - 1
-    )
+    held_parts.release(connection, str(event.address), setting.now, language=language, limit=can.text_max, unit=can.text_unit, most=budget - 1)
 
 
 def _guarded(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
@@ -188,7 +184,9 @@ def _take_message(connection: sa.Connection, event: InboundEvent, setting: Setti
     if not event.chat_id or not event.sender_id:  # it would be one person, or one chat, for all who come without
         raise ValueError("a message must say who wrote it, and where")
     if event.kind is EventKind.MESSAGE and inbox.is_deleted(connection, event):  # the platform told of its end first
+        early_edits.drop(connection, event)
         return _refused(connection, event, setting, "deleted")
+    event = early_edits.applied(connection, event) if event.kind is EventKind.MESSAGE else event
     sender = senders.find(connection, event, are_people=setting.capabilities.senders_are_people)
     chat = conversations.conversation_by_key(connection, str(event.address))
     line = parse(event.text, setting.prefixes) if event.kind is EventKind.MESSAGE else pressed
@@ -196,9 +194,12 @@ def _take_message(connection: sa.Connection, event: InboundEvent, setting: Setti
     if decide(facts) in ("", "full"):  # only what is answered counts against anybody's rate
         facts = replace(facts, over_rate=_over_rate(event, setting, sender))
     if rule := decide(facts) or _says_nothing(event) or _names_nothing(connection, event, chat) or _is_over(chat, line):
+        if chat is not None and facts.group_allowed:
+            place_titles.keep(connection, event, chat)
         return _refused(connection, event, setting, rule, conversation_id=chat.id if chat else "")
     sender = replace(sender or senders.meet(connection, event, now=setting.now), role=facts.role or "guest")
     chat = senders.in_its_space(connection, event, chat or senders.open_chat(connection, event, person_id=sender.id, now=setting.now), setting.now)
+    chat = place_titles.keep(connection, event, chat)
     if setting.drop_before is not None and (event.platform_ts or event.received_at) < setting.drop_before:
         return _keep(connection, event, setting, sender, chat, line)
     if line is not None:
@@ -287,9 +288,7 @@ def _refused(
     return Received(accepted=accepted, event=event, conversation_id=conversation_id)
 
 
-def _keep(
-    connection: sa.Connection, event: InboundEvent, setting: Setting, sender: Sender, chat: Conversation, line: CommandLine | None
-) -> Received:
+def _keep(connection: sa.Connection, event: InboundEvent, setting: Setting, sender: Sender, chat: Conversation, line: CommandLine | None) -> Received:
     """Too old to be answered: history only (CH-55). An old command is nothing at all."""
     if line is not None or event.kind is not EventKind.MESSAGE:
         return _refused(connection, event, setting, "old", conversation_id=chat.id)
@@ -434,8 +433,10 @@ def _ref(event: InboundEvent) -> dict[str, str]:
 
 def _take_edit(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
     """History is corrected; a turn that has not begun reads the new words, a running or finished one is not answered again (CH-2). Words older than
-    those that are known change nothing: edits may come in any order, and again."""
+    those that are known change nothing: edits may come in any order, again, and before their message."""
     found = conversations.by_ref(connection, **_ref(event))
+    if found is None and _would_be_heard(connection, event, setting):
+        early_edits.keep(connection, event, setting.now)
     if found is None or found.state != "live":
         return _noted(connection, event, setting, found)
     if not inbox.reword(connection, found.id, event.text, event.platform_ts or event.received_at):
@@ -444,6 +445,15 @@ def _take_edit(connection: sa.Connection, event: InboundEvent, setting: Setting)
         conversations.correct(connection, found, event.text, setting.now)
         trimming.changed(connection, found.conversation_id, found.seq, found.seq, setting.now)
     return _noted(connection, event, setting, found)
+
+
+def _would_be_heard(connection: sa.Connection, event: InboundEvent, setting: Setting) -> bool:
+    """Whether an edit would be stored if it were the message itself, which has not come yet or never will."""
+    if not (event.chat_id and event.sender_id and event.platform_message_id) or inbox.is_deleted(connection, event):
+        return False
+    sender = senders.find(connection, event, are_people=setting.capabilities.senders_are_people)
+    chat = conversations.conversation_by_key(connection, str(event.address))
+    return decide(_facts(connection, event, setting, sender, chat, None)) in ("", "full")
 
 
 def _take_deletion(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
@@ -455,6 +465,7 @@ def _take_deletion(connection: sa.Connection, event: InboundEvent, setting: Sett
         waiting = inbox.waiting_of_message(connection, found.id)
         inbox.finish(connection, waiting, now=setting.now, state="ignored", rule="deleted")
         inbox.forget_words(connection, found.id)
+    early_edits.drop(connection, event)
     return _noted(connection, event, setting, found)
 
 

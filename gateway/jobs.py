@@ -46,7 +46,8 @@ log = logging.getLogger(__name__)
 class PermanentJobError(Exception):
     """Trying again cannot help: the job is parked at once (WD-100).
 
-    Errors of other packages say the same by an attribute `permanent = True`, and that they know when to come back by `retry_after_s`, in seconds.
+    Errors of other packages say the same by an attribute `permanent = True`, that they know when to come back by `retry_after_s`, in seconds, and
+    that they belong to the ordinary course of things by `foreseen = True`. Any of the three is told in one line of the log, without a stack.
     """
 
     permanent = True
@@ -126,6 +127,30 @@ def after_failure(attempts: int, error: Exception) -> tuple[State, timedelta]:
     if getattr(error, "permanent", False) is True or attempts + 1 >= ATTEMPTS:
         return "parked", PARKED_FOR
     return "waiting", max(WAITS[min(attempts, len(WAITS) - 1)], _asked_for(error))
+
+
+def is_foreseen(error: Exception) -> bool:
+    """Whether a failure is one of the ordinary course of things, whose reason says all: no stack helps with it (WD-100)."""
+    return any(hasattr(error, mark) for mark in ("permanent", "retry_after_s", "foreseen"))
+
+
+def _tell_failure(claim: Claim, error: Exception, state: State, wait: timedelta) -> None:
+    """One line with the job, the reason and what comes next; the stack of what nobody foresaw as well."""
+    row = claim.row
+    following = f"{'parked, ' if state == 'parked' else ''}tried again in {wait}"
+    words = (
+        "job %s (%s) failed, attempt %s: %s: %s; %s",
+        row.id,
+        row.job.kind,
+        row.attempts + 1,
+        type(error).__name__,
+        public_text(error),
+        following,
+    )
+    if is_foreseen(error):
+        log.warning(*words)
+    else:
+        log.error(*words, exc_info=error)
 
 
 def _asked_for(error: Exception) -> timedelta:
@@ -240,8 +265,9 @@ class JobRunner:
         except LeaseLost as lost:
             log.warning("%s: what this run made is thrown away", lost)
         except Exception as error:
-            log.exception("job %s (%s) failed, attempt %s", claim.row.id, claim.row.job.kind, claim.row.attempts + 1)
-            await self._record(claim, error)
+            state, wait = after_failure(claim.row.attempts, error)
+            _tell_failure(claim, error, state, wait)
+            await self._record(claim, error, state, wait)
 
     async def _attempt(self, claim: Claim) -> JobResult:
         """Run the handler while its lease is renewed. Raises what the handler raises; LeaseLost, having stopped it, when the lease is lost."""
@@ -270,8 +296,7 @@ class JobRunner:
         if result.commit is not None:
             result.commit(connection)
 
-    async def _record(self, claim: Claim, error: Exception) -> None:
-        state, wait = after_failure(claim.row.attempts, error)
+    async def _record(self, claim: Claim, error: Exception, state: State, wait: timedelta) -> None:
         name, text = type(error).__name__, public_text(error)
         try:
             await self._store(

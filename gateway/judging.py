@@ -34,6 +34,8 @@ VERDICT_MAX = 600  # characters
 class JudgementUnusable(Exception):
     """The model did not answer in form; it is asked again later."""
 
+    foreseen = True
+
 
 class NoJudge(Exception):
     """Only the demo model is there: the attempt waits for a model that can judge."""

@@ -7,6 +7,7 @@ guessed from the script of what they wrote.
 from __future__ import annotations
 
 import json
+import string
 from functools import cache
 from importlib.resources import files
 
@@ -26,7 +27,18 @@ class Declined(Exception):
 
 def say(language: str, key: str, **values: object) -> str:
     """The sentence `key` in `language` (English for an unknown one). KeyError for an unknown key: that is a fault of ours, not of the person."""
-    return catalogue(language if language in LANGUAGES else "en")[key].format_map(values)
+    return _COUNTING.vformat(catalogue(language if language in LANGUAGES else "en")[key], (), values)
+
+
+class _Counting(string.Formatter):
+    """As `str.format`, and `{n:file|files}` is "1 file" or "2 files"."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        one, bar, many = format_spec.partition("|")
+        return f"{value} {one if str(value) == '1' else many}" if bar else super().format_field(value, format_spec)
+
+
+_COUNTING = _Counting()
 
 
 def from_tag(tag: str) -> str:

@@ -16,8 +16,9 @@ from typing import Any, Literal, TypeAlias
 import sqlalchemy as sa
 
 from channels.message import Address
-from gateway import inbox, joining, link_files, notices, outbox_store, people, tries
+from gateway import buttons, inbox, joining, link_files, notices, outbox_store, people, tries
 from gateway.audit import Actor
+from gateway.buttons import Question
 from gateway.language import guess, say
 from gateway.pairing_codes import keyed_hash, new_code
 from gateway.people import People
@@ -114,8 +115,9 @@ class Linking:
                 values = {"giver_id": person_id, "giver_chat": chat_id, "code_hash": "", "expires_at": now + LIFETIME}
                 connection.execute(sa.update(account_links).where(account_links.c.id == row.id).values(**values))
                 giver = _side(connection, person_id, chat_id)
-                text = say(asker.language, "link_given", name=giver.name, accounts=giver.accounts) if giver else ""
-                _tell(connection, asker, text, once=f"link-{row.id}", now=now)
+                if giver is not None:
+                    text = say(asker.language, "link_given", name=giver.name, accounts=giver.accounts)
+                    _tell(connection, asker, text, once=f"link-{row.id}", now=now, question=question(asker.language, row.id, giver))
             return asker
 
         found = await self._db.write(work)
@@ -266,9 +268,17 @@ def _side(connection: sa.Connection, person_id: str, chat_id: str) -> Side | Non
     return Side(person_id=person_id, chat_id=chat_id, name=person.name, accounts=where, language=language)
 
 
-def _tell(connection: sa.Connection, side: Side, text: str, *, once: str, now: datetime) -> None:
+def question(language: str, link_id: int, other: Side, command: str = "/link") -> Question:
+    """Whether to be one person with `other`, as buttons: for as long as the link is open."""
+    return buttons.linking(language, link_id, other.name, accept=f"{command} yes", refuse=f"{command} no", open_for=LIFETIME)
+
+
+def _tell(connection: sa.Connection, side: Side, text: str, *, once: str, now: datetime, question: Question | None = None) -> None:
     if side.chat_id != PAGE:
-        notices.tell_here(connection, side.chat_id, "", text, once=f"{once}-{now.isoformat()}", language=side.language, now=now)
+        notices.tell_here(
+            connection, side.chat_id, "", text, once=f"{once}-{now.isoformat()}", language=side.language, now=now, question=question,
+            person=side.person_id,
+        )  # fmt: skip
 
 
 def _account(connection: sa.Connection, chat: Conversation, sender_id: str) -> Identity | None:

@@ -18,6 +18,7 @@ from memory.conversations import Conversation, Message
 from memory.recall import entry_plan, entry_rows, private_parts, summary_rows
 from memory.recall.audiences import EVERYBODY
 from memory.recall.entry_plan import Covering
+from memory.recall.fitting import NOTHING, Piece, Standing, Stood, fit
 from memory.recall.kinds import Kind
 from memory.recall.private_parts import NOBODY, Reader
 from memory.recall.summary_rows import Summary
@@ -40,15 +41,18 @@ ANYTIME = Asked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
-    """`rows`: those in force that everybody may read; `coverings`: their messages behind the edge of the window; `hidden`: messages that leave it."""
+    """`rows`: those in force that everybody may read; `coverings`: their messages behind the edge of the window; `hidden`: messages that leave it;
+    `private`: ids of rows that tell nothing to whoever is not named in them. These hide nothing, for all may read the messages themselves (RS-93)."""
 
     rows: tuple[Summary, ...] = ()
     coverings: tuple[Covering, ...] = ()
     hidden: frozenset[int] = frozenset()
+    private: frozenset[int] = frozenset()
 
     def left_out(self, live: Collection[int]) -> frozenset[int]:
         """Ids of the rows that are not sent while these messages are."""
-        return entry_plan.left_out(self.coverings, live, self.hidden)
+        apart = {each.id for each in self.coverings if each.id in self.private and not set(each.seqs).isdisjoint(live)}
+        return entry_plan.left_out(_open(self.coverings, self.private), live, self.hidden) | apart
 
 
 def read(connection: sa.Connection, chat: Conversation, config: Config, asked: Asked = ANYTIME) -> Entries:
@@ -60,7 +64,9 @@ def read(connection: sa.Connection, chat: Conversation, config: Config, asked: A
     coverings = tuple(entry_rows.coverings(connection, [row.id for row in rows], after=chat.window_edge))
     own = entry_settings.of_chat(config, chat)
     hides = own.hide and chat.memory_on and chat.kind != "challenge"
-    return Entries(rows=rows, coverings=coverings, hidden=entry_plan.hidden(coverings, own.tail) if hides else frozenset())
+    private = frozenset(row.id for row in rows if not private_parts.public(row.text))
+    hidden = entry_plan.hidden(_open(coverings, private), own.tail) if hides else frozenset[int]()
+    return Entries(rows=rows, coverings=coverings, hidden=hidden, private=private)
 
 
 def shown(log: Sequence[Message], entries: Entries) -> list[Message]:
@@ -68,21 +74,17 @@ def shown(log: Sequence[Message], entries: Entries) -> list[Message]:
     return [message for message in log if message.seq not in entries.hidden]
 
 
-def text(entries: Entries, live: Collection[int] | None, reader: Reader, *, most: int) -> str:
-    """The entries as the prompt of a reply shows them, the oldest talk first, within `most` tokens; empty for none. Rows that do not fit are left
-    out, the oldest first, and the text says so. `live`: messages that are sent; None: all that are not hidden."""
+def text(entries: Entries, live: Collection[int] | None, reader: Reader, *, most: int) -> Standing:
+    """The entries as the prompt of a reply shows them, the oldest talk first, within `most` tokens; nothing for none. The oldest that do not fit are
+    left out, the one at the edge is cut to an excerpt, and the text says so. `live`: messages that are sent; None: all that are not hidden."""
     sent = {seq for each in entries.coverings for seq in each.seqs} - entries.hidden if live is None else live
     out = entries.left_out(sent)
-    told = [line for row in entries.rows if row.id not in out and (line := _line(row, reader))]
+    told = [piece for row in entries.rows if row.id not in out and (piece := _piece(row, reader))]
     if not told:
-        return ""
-    room, kept = most - tokens.count(f"{HEAD}\n{LEFT_OUT}"), list[str]()
-    for line in reversed(told):
-        room -= tokens.count(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return "\n".join([HEAD, *([LEFT_OUT] if len(kept) < len(told) else []), *reversed(kept)])
+        return NOTHING
+    fitted = fit(told, most - tokens.count(f"{HEAD}\n{LEFT_OUT}"))
+    lines = [HEAD, *([] if fitted.whole else [LEFT_OUT]), *(piece.text for piece in fitted.shown)]
+    return Standing(text="\n".join(lines), stood=fitted.stood, left_out=fitted.left_out)
 
 
 def room(config: Config, chat: Conversation) -> int:
@@ -96,6 +98,15 @@ def reader_of(chat: Conversation, character: Character, people: Collection[str],
     return Reader(voices=(character.name, *character.aliases), company=company, language=language)
 
 
-def _line(row: Summary, reader: Reader) -> str:
+def _open(coverings: Sequence[Covering], private: Collection[int]) -> list[Covering]:
+    return [each for each in coverings if each.id not in private]
+
+
+def _piece(row: Summary, reader: Reader) -> Piece | None:
+    """None for what tells this reader nothing. An excerpt is of what everybody knows alone, for a cut could part words from who knows them."""
     title, words = private_parts.public(row.title), private_parts.view(row.text, reader)
-    return f"- {': '.join(filter(None, (title, words)))}" if words else ""
+    if not words:
+        return None
+    of = Stood(id=row.id, kind=row.kind, first=row.first_seq, last=row.last_seq)
+    known = private_parts.public(row.text) if private_parts.has_parts(row.text) else None
+    return Piece(of=of, label=f"- {title}: " if title else "- ", words=words, open=known)

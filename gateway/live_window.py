@@ -5,7 +5,7 @@ Plain functions on a `Connection`: read in the transaction that begins a turn. N
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -16,12 +16,14 @@ from gateway.config import Config
 from gateway.day_pieces import DayPiece
 from gateway.live_entries import ANYTIME, Asked
 from memory import blocks, conversations, tokens
+from memory.blocks import Block
 from memory.conversations import Conversation, Message
 from memory.extract import Words, extract
 from memory.profiles import WindowProfile
 from memory.recall import calendar_plan, real_talk, standing_text, summary_rows, uncovered
 from memory.recall.audiences import EVERYBODY
 from memory.recall.calendar_plan import Clock, Stamp
+from memory.recall.fitting import LEFT_OUT, Piece, Standing, Stood, joined
 from memory.recall.kinds import CALENDAR, ROLLING, Kind
 from memory.recall.older_rows import older
 from memory.recall.summary_rows import Summary
@@ -37,9 +39,7 @@ class Window:
     dates: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
-def window(
-    connection: sa.Connection, chat: Conversation, profile: WindowProfile, config: Config, now: datetime, *, asked: Asked = ANYTIME
-) -> Window:
+def window(connection: sa.Connection, chat: Conversation, profile: WindowProfile, config: Config, now: datetime, *, asked: Asked = ANYTIME) -> Window:
     """The live messages of a chat, without those that its entries hide (RS-90). Never one up to its edge: what left does not come back (RS-67)."""
     found = _window(connection, chat, profile, config, now)
     return replace(found, log=live_entries.shown(found.log, live_entries.read(connection, chat, config, asked)))
@@ -72,27 +72,32 @@ def standing(
     *,
     asked: Asked = ANYTIME,
     live: Collection[int] | None = None,
-) -> str:
-    """The text for what is not sent; empty when nothing stands for it. `live`: numbers of the messages that are, None to read them."""
-    text = _standing(connection, chat, profile, config, now, asked.before)
+    ahead: Sequence[Block] = (),
+) -> Standing:
+    """The text for what is not sent; nothing when nothing stands for it. `live`: numbers of the messages that are, None to read them. `ahead`: blocks
+    for turns that would leave, up to the edge that `chat` has here (RS-78)."""
+    own = _standing(connection, chat, profile, config, now, asked.before, ahead)
     entries = live_entries.read(connection, chat, config, asked)
     if not entries.rows:
-        return text
+        return own
     if live is None and profile.days:
         live = [message.seq for message in window(connection, chat, profile, config, now, asked=asked).log]
     room = live_entries.room(config, chat)
-    most = max(room - tokens.count(text), room // 2)
-    return "\n\n".join(filter(None, (text, live_entries.text(entries, live, asked.reader, most=most))))
+    most = max(room - tokens.count(own.text), room // 2)
+    return joined(own, live_entries.text(entries, live, asked.reader, most=most))
 
 
-def _standing(connection: sa.Connection, chat: Conversation, profile: WindowProfile, config: Config, now: datetime, before: int) -> str:
+def _standing(
+    connection: sa.Connection, chat: Conversation, profile: WindowProfile, config: Config, now: datetime, before: int, ahead: Sequence[Block]
+) -> Standing:
     if not profile.sent:
-        return blocks.standing(connection, chat.id, before=before)
+        return blocks.standing(connection, chat.id, before=before, ahead=ahead)
     chat = replace(chat, window_edge=min(chat.window_edge, before - 1))  # extracts and pieces too tell of nothing later
     rows = older(connection, _sent(connection, chat, profile.sent), before)
     room = windows.standing_room(config, chat) + config.context.memory_overrun
     if Kind.DAY not in profile.sent:
-        extracts = uncovered.blocks_needed(connection, chat.id, profile.sent, chat.window_edge)
+        needed = [*uncovered.blocks_needed(connection, chat.id, profile.sent, chat.window_edge), *ahead]
+        extracts = [piece for block in needed for piece in blocks.pieces_of(block)]
         return standing_text.text_of(rows, extracts=extracts, most=room)
     clock = windows.clock_of(connection, config, chat, uncovered.scope_of(connection, chat.id))
     earlier, extracts = _without_rows(connection, chat, profile, clock, extracts=windows.keeps_summaries(config, chat))
@@ -103,7 +108,7 @@ def _standing(connection: sa.Connection, chat: Conversation, profile: WindowProf
 
 def _without_rows(
     connection: sa.Connection, chat: Conversation, profile: WindowProfile, clock: Clock, *, extracts: bool
-) -> tuple[list[DayPiece], list[str]]:
+) -> tuple[list[DayPiece], list[Piece]]:
     """What stands for messages that have left of days without a row: pieces that are made of them, and for the rest blocks and, where something may
     be made of them at all, extracts (RS-12, RS-162)."""
     unsaid = uncovered.unsaid(connection, chat.id, profile.sent, after=windows.cleared(chat), last=chat.window_edge) if chat.window_edge else []
@@ -120,10 +125,10 @@ def _without_rows(
     ]
     open_ = [message for message in left if message.audience == EVERYBODY] if extracts else []
     rest = [message.seq for message in open_ if not any(block.first_seq <= message.seq <= block.last_seq for block in needed)]
-    return pieces, [text for text in (*(block.text for block in needed), _extract(connection, chat.id, rest)) if text.strip()]
+    return pieces, [*(piece for block in needed for piece in blocks.pieces_of(block)), *_extract(connection, chat.id, rest)]
 
 
-def _extract(connection: sa.Connection, chat_id: str, seqs: list[int]) -> str:
+def _extract(connection: sa.Connection, chat_id: str, seqs: list[int]) -> list[Piece]:
     """Lines of these messages, at most so many as blocks may have in all; the newest, if there are more, which is said."""
     people = uncovered.authors(connection, chat_id, seqs) if seqs else {}
     talk = [
@@ -132,14 +137,16 @@ def _extract(connection: sa.Connection, chat_id: str, seqs: list[int]) -> str:
     ]
     lines = [item.text for begin in range(0, len(talk), EXTRACTED) for item in extract(talk[begin : begin + EXTRACTED])]
     kept = blocks.fitting(lines, blocks.TOKENS_MAX)
-    return "\n".join([*([standing_text.LEFT_OUT] if len(kept) < len(lines) else []), *kept])
+    cut = len(kept) < len(lines)
+    of = Stood(kind="extract", first=min(seqs, default=0), last=max(seqs, default=0), cut=cut)
+    return [Piece(of=of, label="- ", words=line) for line in ([LEFT_OUT] if cut else []) + kept]
 
 
 def above_share(connection: sa.Connection, chat: Conversation, config: Config) -> bool:
     """Whether the rows of a chat's days, as a prompt shows them, take more than the share at which they aim (RS-164)."""
     rows = _sent(connection, chat, CALENDAR)
-    text = standing_text.text_of(rows, remember_tokens=windows.setting(config, chat, "days.remember_tokens"))
-    return tokens.count(text) > windows.standing_room(config, chat)
+    told = standing_text.text_of(rows, remember_tokens=windows.setting(config, chat, "days.remember_tokens"))
+    return tokens.count(told.text) > windows.standing_room(config, chat)
 
 
 def _sent(connection: sa.Connection, chat: Conversation, kinds: tuple[Kind, ...]) -> list[Summary]:

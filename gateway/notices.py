@@ -5,12 +5,13 @@ They go to the private chat that person used last; of a space, to the owner's. S
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from gateway.buttons import Question
 from gateway.followups import Told, Wanted, await_results
 from gateway.job_store import JobRow
 from gateway.language import guess, say
@@ -21,7 +22,7 @@ from memory.scopes import ROOT, Kind, parse_scope
 WHAT = "notice"
 
 _CHAT = (
-    sa.select(conversations.c.id, people.c.language)
+    sa.select(conversations.c.id, conversations.c.person_id, people.c.language)
     .join(people, people.c.id == conversations.c.person_id)
     .where(
         people.c.scope == sa.bindparam("scope"),
@@ -35,27 +36,61 @@ _CHAT = (
 )
 
 
-def tell(connection: sa.Connection, scope: str, key: str, values: Mapping[str, object], *, once: str, now: datetime) -> bool:
-    """Say `key` with `values` to the person of `scope`. `once`: the same never twice. False when they have no private chat with us."""
+def nothing(_language: str) -> None:
+    """Nothing to be answered by a button."""
+
+
+def tell(
+    connection: sa.Connection,
+    scope: str,
+    key: str,
+    values: Mapping[str, object],
+    *,
+    once: str,
+    now: datetime,
+    ask: Callable[[str], Question | None] = nothing,
+) -> bool:
+    """Say `key` with `values` to the person of `scope`. `once`: the same never twice. `ask`: what they can answer by a button, in a language. False
+    when they have no private chat with us."""
     whose = str(ROOT) if parse_scope(scope).kind is Kind.SPACE else scope
     chat = connection.execute(_CHAT, {"scope": whose}).one_or_none()
     if chat is None:
         return False
     said = {name: value if isinstance(value, int | float) else str(value) for name, value in values.items()}
     language = chat.language or guess(last_words(connection, chat.id))
-    wanted = Wanted(what=WHAT, conversation_id=chat.id, language=language, values={"key": key, "values": said})
+    wanted = Wanted(
+        what=WHAT, conversation_id=chat.id, language=language, values={"key": key, "values": said} | _asking(ask(language), chat.person_id)
+    )
     await_results(connection, [], wanted, scope=scope, key=f"{WHAT}:{once}", now=now)
     return True
 
 
-def tell_here(connection: sa.Connection, conversation_id: str, scope: str, text: str, *, once: str, language: str, now: datetime) -> None:
-    """Say a sentence in this chat, after what is being stored there."""
-    wanted = Wanted(what=WHAT, conversation_id=conversation_id, language=language, values={"text": text})
+def tell_here(
+    connection: sa.Connection,
+    conversation_id: str,
+    scope: str,
+    text: str,
+    *,
+    once: str,
+    language: str,
+    now: datetime,
+    question: Question | None = None,
+    person: str = "",
+) -> None:
+    """Say a sentence in this chat, after what is being stored there. `question`: what `person` can answer to it by a button."""
+    values = {"text": text} | _asking(question, person)
+    wanted = Wanted(what=WHAT, conversation_id=conversation_id, language=language, values=values)
     await_results(connection, [], wanted, scope=scope, key=f"{WHAT}:{once}", now=now)
 
 
+def _asking(question: Question | None, person: str) -> dict[str, Any]:
+    return {} if question is None else {"question": question.as_json(), "person": person}
+
+
 async def words(wanted: Wanted, _rows: Sequence[JobRow]) -> Told:
+    asked = wanted.values.get("question")
+    questions, person = ((Question.of_json(asked),), str(wanted.values["person"])) if asked else ((), "")
     if "text" in wanted.values:
-        return Told(text=wanted.values["text"])
+        return Told(text=wanted.values["text"], questions=questions, person=person)
     values: dict[str, Any] = wanted.values["values"]
-    return Told(text=say(wanted.language, wanted.values["key"], **values))
+    return Told(text=say(wanted.language, wanted.values["key"], **values), questions=questions, person=person)

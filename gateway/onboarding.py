@@ -20,6 +20,7 @@ from agent.tools.port import Tool
 from agent.tools.profile_set import ProfileSet
 from gateway.config import Config
 from gateway.language import LANGUAGES, guess, say
+from gateway.people import UNNAMED
 from gateway.profile import Profile
 from gateway.turn_files import TurnFacts
 from gateway.turn_store import TurnStart
@@ -52,12 +53,14 @@ NOTHING = OnboardingTurn()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What a turn sees of the questions. `zone`: IANA, empty when nobody named one; `just_asked`: the answer before this turn held them."""
+    """What a turn sees of the questions. `name`: of the account, where somebody chose one; `zone`: IANA, empty when nobody named one;
+    `just_asked`: the answer before this turn held them."""
 
     turn: TurnFacts
     progress: Progress
     text: str
     language: str
+    name: str
     zone: str
     just_asked: bool
 
@@ -114,7 +117,7 @@ class Onboarding:
             step = Step.LISTEN  # another message of the same moment asks
         asks = step is Step.ASK
         if tools:
-            note = rules.note(step, look.open, language=look.language, zone=look.zone)
+            note = rules.note(step, look.open, language=look.language, zone=look.zone, name=look.name)
             return OnboardingTurn(note=note, tool=self._tool(turn), asks=asks, turn_id=turn.turn_id, person_id=turn.person_id)
         return OnboardingTurn(append=questions(look) if asks else "", asks=asks, turn_id=turn.turn_id, person_id=turn.person_id)
 
@@ -133,6 +136,7 @@ class Onboarding:
             progress=progress,
             text=text,
             language=start.person.get("language") or guess(text),
+            name=name if (name := str(start.person.get("name") or "")) != UNNAMED else "",
             zone=first_known(start.conversation.timezone, str(start.person.get("timezone") or ""), self._config().timezone),
             just_asked=bool(progress.turn) and bool(answers) and answers[-1].turn_id == progress.turn,
         )
@@ -165,7 +169,7 @@ class Onboarding:
         """What the person answered to our own questions, stored as given (WD-34); None when they talk of something else."""
         if look.turn.foreign():
             return None
-        answers = parse(look.text, look.open, language=look.language, zone=look.zone)
+        answers = parse(look.text, look.open, language=look.language, zone=look.zone, name=look.name)
         if answers is None:
             return None
         try:
@@ -177,6 +181,7 @@ class Onboarding:
 
 
 _ASK = {"bot_name": "onboarding_ask_bot_name", "address": "onboarding_ask_address", "style": "onboarding_ask_style"}
+_ASK_KNOWN = {**_ASK, "address": "onboarding_ask_address_known"}
 
 
 def questions(look: _Look) -> str:
@@ -184,7 +189,8 @@ def questions(look: _Look) -> str:
     language, fields = look.language, look.open
     lines = [say(language, "onboarding_hello")] if is_greeting(look.text) else []
     lines.append(say(language, "onboarding_intro"))
-    lines += [f"{number}. {say(language, _ASK[field])}" for number, field in enumerate(fields, start=1)]
+    ask = _ASK_KNOWN if look.name else _ASK
+    lines += [f"{number}. {say(language, ask[field], known=look.name)}" for number, field in enumerate(fields, start=1)]
     name = say(language, "onboarding_language") if language in LANGUAGES else language
     lines.append("")  # or Markdown takes what follows for the last question
     lines.append(say(language, "onboarding_propose" if look.zone else "onboarding_propose_language", name=name, zone=look.zone))

@@ -75,7 +75,7 @@ class Outbox:
         rules: Callable[[Account], Rules | None] = lambda _account: None,
         on_outcome: Callable[[OpenPart, PartState], None] = lambda _part, _state: None,
         on_given_up: Callable[[OpenPart, str], None] = lambda _part, _reason: None,
-        on_account_stopped: Callable[[Account, str], None] = lambda _account, _reason: None,
+        on_account_stopped: Callable[[Account, str, str], None] = lambda _account, _reason, _code: None,
         revoked: Callable[[sa.Connection, Address], bool] = lambda _connection, _address: False,
     ) -> None:
         """`marked_text`: the words of a part that may be a second copy, in the reader's language. `revoked`: whether a chat lost its access."""
@@ -268,7 +268,7 @@ class Outbox:
             self._gates.close(part.address, self._clock(), change.gate_s)
         if change.stop_account:
             self._gates.stop_account(part.address.account, change.stop_account)
-            self._on_account_stopped(part.address.account, change.stop_account)
+            self._on_account_stopped(part.address.account, change.stop_account, change.stop_code)
         await self._finish(opened, change, part=part)
 
     async def _outcome(self, part: OutboundPart, channel: Channel) -> SendOutcome:

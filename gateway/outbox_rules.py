@@ -86,7 +86,8 @@ def preview_key_s(can: Capabilities) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How a part's row changes after a try. `gate_s` closes the chat's gate; `stop_account` says why the account may send nothing."""
+    """How a part's row changes after a try. `gate_s` closes the chat's gate; `stop_account` says why the account may send nothing, `stop_code`
+    what kind of fault that is."""
 
     state: PartState
     reason: str = ""
@@ -98,6 +99,7 @@ class Change:
     as_new: bool = False  # the edit's target is gone: send the same words as a new message
     gate_s: float = 0.0
     stop_account: str = ""
+    stop_code: str = ""
     until_written: bool = False  # held until the person writes again (WX-44)
     not_there: bool = False  # the platform says that it never arrived
 
@@ -164,8 +166,8 @@ def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float
             return Change(state=PartState.QUEUED, reason=reason, as_new=True)  # nothing of it is on show: the count begins anew
         case Refused(reason=reason):
             return Change(state=PartState.FAILED, reason=reason, unknowns=part.unknowns)
-        case NeedsOperator(reason=reason):
-            return Change(state=waiting, reason=reason, unknowns=part.unknowns, stop_account=reason)
+        case NeedsOperator(reason=reason, code=code):
+            return Change(state=waiting, reason=reason, unknowns=part.unknowns, stop_account=reason, stop_code=code)
         case ChatMoved(new_chat_id=chat_id):
             later = now + timedelta(seconds=backoff_s(part.attempts)) if part.attempts > 1 else None  # two chats may name each other
             return Change(state=waiting, unknowns=part.unknowns, new_chat_id=chat_id, not_before=later)

@@ -1,10 +1,10 @@
 """People: who exists, how they are recognised, how they sign in and what changes about them (CH-114, CH-118, CH-121).
 
-    PeopleError
-    ├── NoSuchPerson
-    ├── LastOwner           the change would leave nobody who may change roles
-    ├── NameTaken           somebody with a password already signs in with that name
-    └── PasswordUnfit       too short or too long
+PeopleError
+├── NoSuchPerson
+├── LastOwner           the change would leave nobody who may change roles
+├── NameTaken           somebody with a password already signs in with that name
+└── PasswordUnfit       too short or too long
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from memory.ids import PersonId, new_person
 from memory.schema import identities, login_links, people, sessions
 
 ROOT_SCOPE = "root"
+UNNAMED = "Owner"  # what the first owner is called until somebody says otherwise
 
 
 class PeopleError(Exception):
@@ -118,7 +119,7 @@ class People:
         if root := await self._db.read(partial(_root)):
             return root
         try:
-            return await self._db.write(partial(_add, name="Owner", role="owner", scope=ROOT_SCOPE, at=self._clock()))
+            return await self._db.write(partial(_add, name=UNNAMED, role="owner", scope=ROOT_SCOPE, at=self._clock()))
         except IntegrityError:  # another process was first
             return await self.ensure_owner()
 
@@ -164,6 +165,12 @@ class People:
         person = await self._write(partial(_change, by=by, at=self._clock(), person_id=person_id, values=values, spare=spare_session))
         self._tell(person.id)
         return person
+
+    async def call(self, by: Actor, person_id: str, name: str) -> None:
+        """The name a person gave in talk is the account's from now on, where nobody chose one; one that somebody chose or signs in with stays."""
+        person = await self.person(person_id)
+        if person is not None and person.name == UNNAMED and not person.has_password:
+            await self.change(by, person_id, name=name)
 
     async def sign_in(self, name: str, password: str) -> Person | None:
         """The person with that name and password; None for a wrong one, an unknown name and a blocked person, all after the same work."""

@@ -26,7 +26,7 @@ AUTHOR = "onboarding"
 FILES = ("system.md", "user.md")
 
 ChangePerson = Callable[[str, Mapping[str, str]], Awaitable[None]]
-"""Sets `language` and `timezone` of a person, those that are named."""
+"""Sets `name` (where nobody chose one), `language` and `timezone` of a person, those that are named."""
 
 
 class Profile:
@@ -61,7 +61,7 @@ class Profile:
             said.append(await self._write(name, answers, turn))
         if turn.foreign():
             return "\n".join(said)
-        person = {"language": from_tag(answers.language) or answers.language, "timezone": answers.timezone}
+        person = {"name": answers.address, "language": from_tag(answers.language) or answers.language, "timezone": answers.timezone}
         if changed := {column: value for column, value in person.items() if value}:
             await self._change_person(turn.person_id, changed)
         give = partial(rows.give, person_id=turn.person_id, fields=given, now=self._clock(), all_of=ASKED_FIELDS)

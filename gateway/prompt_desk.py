@@ -5,37 +5,29 @@ Looking starts nothing: no model is called, nothing is recalled or searched, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from zoneinfo import ZoneInfo
 
-from agent.llm import estimate
 from agent.llm.port import ModelMessage, ToolSpec
-from agent.prompt import ANSWER_RESERVE, ANSWER_RESERVE_MAX, assemble, room_for_prompt
-from agent.tools.port import Tool, spec_of
-from agent.turn import Said, Section, Turn
-from gateway import casting, turn_store
+from agent.prompt import reserve_of
+from agent.turn import Section
+from gateway import too_large
 from gateway.config import Config, secret_values
-from gateway.equipping import Equipping
-from gateway.language import say
+from gateway.foretelling import Foretelling, Foretold
 from gateway.logs import Redactor
-from gateway.models import Models
 from gateway.person import Person
 from gateway.prompt_shelf import PromptShelf, is_private
-from gateway.talk import history
-from gateway.turn_store import TurnStart
-from gateway.zones import first_known
 from memory import conversations, tokens
-from memory.conversations import Conversation, Message
+from memory.conversations import Conversation
 from memory.database import Database
-from memory.ids import MessageId, TurnId
+from memory.extract import shortened
+from memory.markdown_lines import one_line
 from memory.recall import budget
-from memory.scopes import scope_of, scope_or_none
 
 ADVISED_SHARE = 0.1  # of the ceiling, which the memory budget should not fall below (RS-64)
-_NEXT = "preview"  # in the place of ids that a real message would have
+BEGIN_SHOWN = 80  # characters of the message with which the talk would begin
 
 
 class NoSuchChat(LookupError):
@@ -86,8 +78,40 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """The message with which the talk would begin in a prompt, as it is shown. `seq`: as the log numbers it."""
+
+    seq: int
+    id: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leap:
+    """The jump that the window would make before the next message. `before`, `edge`: numbers of the last message that is not sent, now and then;
+    `messages`: how many would leave; `begins`: with what the talk would begin then, None when all of it would leave."""
+
+    before: int
+    edge: int
+    messages: int
+    begins: Begin | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why nothing could be sent: the code of the error, the sentence that the person would be told, tokens needed and there."""
+
+    code: str
+    message: str
+    needed: int
+    room: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What would be sent now, before recall: the last message stands for the person's next one."""
+    """What would be sent now, before recall: the last message stands for the person's next one. `jump`: made before it; the prompt is the one after;
+    `fault`: nothing would be sent, and the prompt is what alone does not fit."""
 
     model: str
     provider: str
@@ -97,29 +121,16 @@ class Preview:
     tokens: int
     left_out: int
     room: Room
+    jump: Leap | None = None
+    fault: Stop | None = None
 
 
 class PromptDesk:
-    """`tools`: those of every turn, beside the ones that `equipping` gives."""
-
-    def __init__(
-        self,
-        *,
-        db: Database,
-        clock: Callable[[], datetime],
-        config: Callable[[], Config],
-        models: Models,
-        equipping: Equipping,
-        shelf: PromptShelf,
-        tools: Sequence[Tool] = (),
-    ) -> None:
+    def __init__(self, *, db: Database, config: Callable[[], Config], shelf: PromptShelf, foretelling: Foretelling) -> None:
         self._db = db
-        self._clock = clock
         self._config = config
-        self._models = models
-        self._equipping = equipping
         self._shelf = shelf
-        self._tools = tools
+        self._foretelling = foretelling
 
     async def sent(self, person: Person, chat_id: str, turn_id: str, number: int | None = None) -> Inspected:
         """Request `number` of a reply, else the last one: the prompt that the reply came from. Raises NoSuchChat, NotKept."""
@@ -145,45 +156,21 @@ class PromptDesk:
     async def preview(self, person: Person, chat_id: str, *, language: str) -> Preview:
         """Raises NoSuchChat; ModelError when the model of the chat cannot be made."""
         chat = await self._own(person, chat_id)
-        config, now = self._config(), self._clock()
         asker = {name: getattr(person, name) for name in ("id", "name", "role", "scope", "language", "timezone")}
-        question = _question(chat, person, now)
-        start = await self._db.read(partial(turn_store.would_begin, chat=chat, person=asker, question=question, now=now, config=config))
-        character = casting.who_answers(config, chat, start.questions, start.history)
-        async with self._models.for_reply(character.model) as models:
-            model = models[0]
-            equipment = await self._equipping.standing(start, character, model, language=language)
-            character = casting.named(character, equipment.system)
-            zone = first_known(chat.timezone, person.timezone, config.timezone)
-            turn = Turn(
-                character=character,
-                persona=chat.persona,
-                system_text=equipment.system,
-                head_notes=(*casting.head_notes(config, chat, character), *equipment.head_notes),
-                saved=equipment.saved.shown,
-                standing_notes=equipment.standing_notes,
-                newest=Said(text=say(language, "preview_message"), by_us=False),
-                history=self._history(start, language, casting.one_of_several(chat, character)),
-                now=now.astimezone(ZoneInfo(zone) if zone else None),
-                zone=zone or "local",
-            )
-            specs = tuple(spec_of(tool) for tool in (*equipment.tools, *self._tools)) if model.supports_tools else ()
-            room = room_for_prompt(model.context_window, config.agent_max_context_tokens)
-            prompt = assemble(turn, room=room, small=model.provider == "demo", tools=estimate.tool_tokens(specs, tokens.count))
-            clean = self._cleaner()
-            return Preview(
-                model=model.name,
-                provider=model.provider,
-                messages=tuple(_shown(each, 0, clean) for each in prompt.messages),
-                tools=specs,
-                sections=prompt.sections,
-                tokens=prompt.tokens,
-                left_out=prompt.left_out,
-                room=room_of(config, model.context_window, room),
-            )
-
-    def _history(self, start: TurnStart, language: str, answering: str) -> tuple[Said, ...]:
-        return history(start.history, language=language, in_group=False, answering=answering, dates=start.dates)
+        found = await self._foretelling.of(chat, asker, language=language)
+        config, clean, prompt, fault = self._config(), self._cleaner(), found.prompt, found.fault
+        return Preview(
+            model=found.model,
+            provider=found.provider,
+            messages=tuple(_shown(each, 0, clean) for each in prompt.messages),
+            tools=found.tools,
+            sections=prompt.sections,
+            tokens=prompt.tokens,
+            left_out=prompt.left_out,
+            room=room_of(config, found.window, found.room, found.answer),
+            jump=_leap(found, clean),
+            fault=fault and Stop(code=fault.code, message=too_large.told(fault, config, chat, language), needed=fault.needed, room=fault.room),
+        )
 
     async def _own(self, person: Person, chat_id: str) -> Conversation:
         chat = await self._db.read(partial(conversations.conversation, conversation_id=chat_id))
@@ -198,10 +185,10 @@ class PromptDesk:
         return redactor.clean
 
 
-def room_of(config: Config, window: int, prompt: int) -> Room:
-    """`window`: tokens of the model; `prompt`: what a prompt may take by the other limits."""
+def room_of(config: Config, window: int, prompt: int, answer: int = 0) -> Room:
+    """`window`: tokens of the model, `answer`: of its longest answer, 0 for none set; `prompt`: what a prompt may take by the other limits."""
     given = config.context
-    ceiling = min(prompt, budget.effective_ceiling(given.ceiling, window, min(ANSWER_RESERVE_MAX, int(window * ANSWER_RESERVE))))
+    ceiling = min(prompt, budget.effective_ceiling(given.ceiling, window, reserve_of(window, answer)))
     return Room(
         prompt=ceiling,
         memory=budget.memory_budget(given.memory_budget, ceiling),
@@ -211,27 +198,12 @@ def room_of(config: Config, window: int, prompt: int) -> Room:
     )
 
 
-def _question(chat: Conversation, person: Person, now: datetime) -> Message:
-    """Stands for what the person writes next; its memory is settled as that of a real one (WD-9)."""
-    access = scope_of(chat.kind, person=scope_or_none(person.scope), space=None, memory_on=chat.memory_on, known=person.may("user"))
-    return Message(
-        seq=2**62,
-        id=MessageId(_NEXT),
-        conversation_id=chat.id,
-        turn_id=TurnId(_NEXT),
-        role="user",
-        author_person_id=person.id,
-        author_name=person.name,
-        text="",
-        state="live",
-        origin="person",
-        attempt=1,
-        outcome="",
-        attachments=(),
-        reply_to=None,
-        created_at=now,
-        scope=str(access.scope) if access.scope else "",
-    )
+def _leap(found: Foretold, clean: Callable[[str], str]) -> Leap | None:
+    if found.jump is None:
+        return None
+    first = found.begins
+    begins = first and Begin(seq=first.seq, id=str(first.id), at=first.created_at, text=shortened(clean(one_line(first.text)), BEGIN_SHOWN))
+    return Leap(before=found.jump.before, edge=found.jump.edge, messages=found.left, begins=begins)
 
 
 def _shown(message: ModelMessage, pictures: int, clean: Callable[[str], str]) -> Shown:

@@ -1,4 +1,4 @@
-"""What is the matter with recall and summaries in one chat, and what to do about it: eight states, a line for each (RS-80). Pure."""
+"""What is the matter with recall and summaries in one chat, and what to do about it: a line for each state (RS-80, RS-160). Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.recall_desk import Overview
 from gateway.summary_desk import Calendar, Whole
 from memory.recall.summary_rows import State
 
-STATES = ("source", "waiting", "unrelated", "rebuild", "model", "approval", "stuck", "readers")
+STATES = ("source", "waiting", "unrelated", "rebuild", "model", "approval", "stuck", "readers", "zone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,5 +38,6 @@ def findings(facts: Facts) -> list[str]:
         "approval": any(row.summary.state is State.WAITING for row in rows),
         "stuck": any(each.reason in ("waiting", "failed") and not each.running for each in facts.calendar.missing),
         "readers": facts.shared and facts.readers_unknown > 0,
+        "zone": bool(facts.calendar.wrong_zone),
     }
     return [state for state in STATES if so[state]]

@@ -103,7 +103,7 @@ class Recalling:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._config().recall.time_limit_s):
-                room = self._room(start, window_tokens, standing, used)
+                room = self._room(start, character, window_tokens, standing, used)
                 found = await self._recalled(start, character, Asked(text=text, names=(), query=query), room)
         except TimeoutError:
             found = _nothing("timeout")
@@ -119,10 +119,11 @@ class Recalling:
             return "record_rule"
         return "" if is_on(chat, recall.enabled) else "off"
 
-    def _room(self, start: TurnStart, window_tokens: int, standing: int, used: int) -> int:
+    def _room(self, start: TurnStart, character: Character, window_tokens: int, standing: int, used: int) -> int:
         """Tokens that the block may take in the prompt as it is now (RS-70)."""
         config = self._config()
-        most = room_for_prompt(window_tokens, windows.prompt_limit(config, start.conversation))
+        answer = config.account(character.model).answer_tokens
+        most = room_for_prompt(window_tokens, windows.prompt_limit(config, start.conversation), answer)
         ceiling = min(most, budget.effective_ceiling(config.context.ceiling, window_tokens, 0))
         used += FIXED_TOKENS + standing + sum(tokens.MESSAGE_TOKENS + tokens.count(message.text) for message in (*start.history, *start.questions))
         left = budget.recall_room(budget.memory_budget(config.context.memory_budget, ceiling), config.context.memory_overrun, standing, ceiling, used)
@@ -199,7 +200,8 @@ class Recalling:
         ]
         for row in links:
             audiences = _audiences(connection, row.source_id, readers, character.id)
-            reaches.append(Reach(conversation_id=row.source_id, audiences=audiences, edge=2**62, title=row.title))
+            title = row.title if row.space_id in (None, chat.space_id) else ""  # a group's title is its own: no other prompt tells it
+            reaches.append(Reach(conversation_id=row.source_id, audiences=audiences, edge=2**62, title=title))
         names = [*connection.execute(_AUTHORS, {"of": chat.id}).scalars()]
         for each in self._config().characters.values():
             names += [each.name, *each.aliases]
@@ -266,7 +268,7 @@ def _hash(text: str) -> str:
 
 _OF = sa.bindparam("of", type_=sa.Text)
 _LINKS = (
-    sa.select(chat_links.c.source_id, conversations.c.title)
+    sa.select(chat_links.c.source_id, conversations.c.title, conversations.c.space_id)
     .join(conversations, conversations.c.id == chat_links.c.source_id)
     .where(chat_links.c.reader_id == _OF, chat_links.c.revoked_at.is_(None), conversations.c.deleted_at.is_(None))
 )

@@ -7,6 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from agent.turn import Record
+from memory.recall.fitting import Standing
+
+SUMMARIES_NAMED = 40  # the newest; of more their number is told
 
 
 def receipt(
@@ -49,4 +52,18 @@ def receipt(
         "outcome": outcome,
         "via": via,
         "finish": record.finish.value if record.finish else "",
+    }
+
+
+def summaries(standing: Standing) -> dict[str, Any]:
+    """What stood in the prompt for talk that was not sent, the oldest first: which rows and what they are about, no word of them (RS-77). `first`,
+    `last`: as the log numbers messages; `summaries_more`: older ones that stood there too, `summaries_left_out`: those without room (RS-171)."""
+    named = standing.stood[-SUMMARIES_NAMED:]
+    return {
+        "summaries": [
+            {"id": each.id, "kind": each.kind, "from": each.begin, "to": each.end, "first": each.first, "last": each.last, "cut": each.cut}
+            for each in named
+        ],
+        "summaries_more": len(standing.stood) - len(named),
+        "summaries_left_out": standing.left_out,
     }

@@ -13,6 +13,7 @@ from gateway import entry_asking, summary_shape, windows
 from gateway.chat_summaries import ChatSummaries
 from gateway.job_store import Job, drop_paid, enqueue
 from gateway.jobs import JobContext, JobResult
+from gateway.refused_merges import MergeRefused
 from gateway.summarist import Wish
 from memory.conversations import Conversation
 from memory.recall import real_talk, stale_rows, summary_rows, uncovered
@@ -31,14 +32,20 @@ def restate_job(conversation_id: str, scope: str) -> Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Remade:
     """A row and what is to stand in its place. `inputs`: of the rows it was made from, those that still say something, each remade or as it is;
-    `fresh`: it says something new; `fingerprint`: of the messages of one that was made from messages."""
+    `answer`: None where it could not be said shorter than those (RS-111): they stand in its place; `fresh`: it says something new; `fingerprint`: of
+    the messages of one that was made from messages."""
 
     row: Summary
-    answer: Answer
+    answer: Answer | None
     inputs: tuple[_Remade, ...] = ()
     sources: tuple[int, ...] = ()
     fresh: bool = True
     fingerprint: str = ""
+
+    @property
+    def standing(self) -> tuple[_Remade, ...]:
+        """What says something in the end: this, or what stands in its place."""
+        return (self,) if self.answer is not None else tuple(each for below in self.inputs for each in below.standing)
 
 
 class Restating(ChatSummaries):
@@ -91,7 +98,11 @@ class Restating(ChatSummaries):
             inputs = tuple(each for each in found if each is not None)
             if not inputs:
                 return None
-            answer = await self._joined(context, chat, row.kind, [_as_it_will_read(each) for each in inputs])
+            told = [_as_it_will_read(each.row, each.answer) for of in inputs for each in of.standing if each.answer is not None]
+            try:
+                answer = await self._joined(context, chat, row.kind, told)
+            except MergeRefused:
+                answer = None
             return _Remade(row=row, answer=answer, inputs=inputs)
         talk, authors = await self._db.read(lambda connection: uncovered.talk(connection, chat.id, sources))
         if not talk:
@@ -116,21 +127,24 @@ class Restating(ChatSummaries):
             return fingerprint_of(real_talk.by_seq(connection, chat.id, remade.sources)) == remade.fingerprint
         return all(self._as_asked(connection, chat, each) for each in remade.inputs)
 
-    def _store(self, connection: sa.Connection, chat: Conversation, remade: _Remade, state: State) -> tuple[int, tuple[int, ...]]:
-        """The new rows, each in the place of its old one, which keeps no words. Returns the id and the sources of the top one."""
-        row, now = remade.row, self._clock()
+    def _store(self, connection: sa.Connection, chat: Conversation, remade: _Remade, state: State) -> list[int]:
+        """The new rows, each in the place of its old one, which keeps no words. Returns the ids of what stands for it now."""
+        row, answer, now = remade.row, remade.answer, self._clock()
         if not remade.fresh:
-            return row.id, tuple(summary_rows.sources_of(connection, [row.id])[row.id])
-        below = [self._store(connection, chat, each, State.INACTIVE) for each in remade.inputs]
-        sources = remade.sources or tuple(sorted({seq for _, seqs in below for seq in seqs}))
+            if state is State.ACTIVE:
+                summary_rows.set_state(connection, [row.id], state, now)
+            return [row.id]
+        below = [each for of in remade.inputs for each in self._store(connection, chat, of, state if answer is None else State.INACTIVE)]
         _erase(connection, row, [each.row.id for each in remade.inputs], now)
+        if answer is None:
+            return below
         made = summary_rows.add(connection, NewSummary(
-            conversation_id=chat.id, kind=row.kind, text=remade.answer.text, details=remade.answer.details, title=remade.answer.title,
-            sources=sources, inputs=[number for number, _ in below], audience=row.audience, state=state,
+            conversation_id=chat.id, kind=row.kind, text=answer.text, details=answer.details, title=answer.title,
+            sources=remade.sources or summary_rows.union_of(connection, below), inputs=below, audience=row.audience, state=state,
             local_date=row.local_date, zone=row.zone, rollover_hour=row.rollover_hour, failed_days=row.failed_days,
             fingerprint=remade.fingerprint, model=self._summarist.model_of(chat), origin=row.origin,
         ), now)  # fmt: skip
-        return made, sources
+        return [made]
 
 
 def _erase(connection: sa.Connection, row: Summary, kept: Collection[int], now: datetime) -> None:
@@ -141,6 +155,5 @@ def _erase(connection: sa.Connection, row: Summary, kept: Collection[int], now: 
     summary_rows.erase(connection, [row.id], now)
 
 
-def _as_it_will_read(remade: _Remade) -> Summary:
-    """The row as it will read."""
-    return replace(remade.row, text=remade.answer.text, details=remade.answer.details)
+def _as_it_will_read(row: Summary, answer: Answer) -> Summary:
+    return replace(row, text=answer.text, details=answer.details, tokens=summary_rows.size(answer.text, answer.details))

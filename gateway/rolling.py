@@ -5,12 +5,16 @@ Each row is saved as soon as it is made. Until then the extract stands in its pl
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
+
 import sqlalchemy as sa
 
 from gateway import deep_gate, summary_shape, windows
 from gateway.chat_summaries import ChatSummaries
 from gateway.job_store import Job, drop_paid, enqueue
 from gateway.jobs import JobContext, JobResult
+from gateway.refused_merges import merge_next
 from gateway.summarist import HALF_LEAST, half_in_words
 from gateway.trimming import ROLLING as KIND
 from gateway.trimming import rolling_job
@@ -19,7 +23,7 @@ from memory.conversations import Conversation
 from memory.recall import real_talk, rolling_plan, summary_rows, uncovered
 from memory.recall.chunks import fingerprint_of
 from memory.recall.kinds import ROLLING, Kind
-from memory.recall.rolling_plan import Block, Left
+from memory.recall.rolling_plan import Block, Left, Merge
 from memory.recall.summary_rows import NewSummary, Summary
 
 ORIGIN = "rolling"
@@ -36,7 +40,7 @@ class Rolling(ChatSummaries):
         waiting = await self._db.read(lambda connection: _left(connection, chat))
         made = [await self._block(context, chat, job.scope, block) for block in rolling_plan.blocks_to_summarise(waiting, (), self._size(chat))]
         merged = 0
-        while merged < MERGES_PER_RUN and await self._merge(context, chat):
+        while merged < MERGES_PER_RUN and await merge_next(partial(self._next, chat), _inputs, partial(self._merge, context, chat)):
             merged += 1
 
         def commit(connection: sa.Connection) -> None:
@@ -70,12 +74,12 @@ class Rolling(ChatSummaries):
 
         return await context.write(save)
 
-    async def _merge(self, context: JobContext, chat: Conversation) -> bool:
-        """The next merge; False when there is none, or its rows changed meanwhile."""
+    async def _next(self, chat: Conversation, passed: Collection[int]) -> Merge | None:
         room = windows.standing_room(self._config(), chat)
-        merge = await self._db.read(lambda connection: rolling_plan.next_merge(_rows(connection, chat), room=room))
-        if merge is None:
-            return False
+        return await self._db.read(lambda connection: rolling_plan.next_merge(_rows(connection, chat), room=room, passed=passed))
+
+    async def _merge(self, context: JobContext, chat: Conversation, merge: Merge) -> bool:
+        """False when its rows changed meanwhile."""
         half = max(HALF_LEAST, half_in_words(sum(row.tokens for row in merge.inputs))) if merge.halve else 0
         text = (await summary_shape.joined(self._summarist, context, chat, merge.kind, merge.inputs, most=half)).text
 
@@ -90,6 +94,10 @@ class Rolling(ChatSummaries):
             return True
 
         return await context.write(save)
+
+
+def _inputs(merge: Merge) -> list[int]:
+    return [row.id for row in merge.inputs]
 
 
 def _left(connection: sa.Connection, chat: Conversation) -> list[Left]:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from agent.errors import ModelError
 from agent.llm.port import ModelMessage, ModelRequest, Role
 from agent.llm.whole import whole
-from gateway import adoption, cast_changes, housekeeping, inbox, job_store, lifecycle, overrides
+from gateway import adoption, cast_changes, housekeeping, inbox, job_store, lifecycle, overrides, restore
 from gateway.app import Choices, Parts, build, plans
 from gateway.app_channels import needs_webhooks
 from gateway.audit import CONSOLE
@@ -83,6 +83,7 @@ class Gateway:
             logging.getLogger().addHandler(self._logs)
             stack.callback(logging.getLogger().removeHandler, self._logs)
             lock = stack.enter_context(InstanceLock(config.data_dir))
+            await asyncio.to_thread(_take_over, config)
             db = self._choices.open_database(config)
             stack.push_async_callback(db.close)
             await asyncio.to_thread(migrate, db, config.data_dir / "backups")
@@ -262,7 +263,7 @@ class Gateway:
                 log.error("configuration not taken: %s", fault)
             return [], [str(fault) for fault in loaded.errors]
         for fault in loaded.faults:
-            log.warning("configuration: %s", fault)
+            log.log(logging.INFO if fault.severity == "note" else logging.WARNING, "configuration: %s", fault)
         config = await _overridden(loaded.config, parts.db)
         if waiting := restart_keys(self._standing.config, config):
             log.warning("these keys take effect with the next start: %s", ", ".join(sorted(waiting)))
@@ -348,6 +349,20 @@ def _prepare_folders(config: Config) -> None:
             probe.unlink()
         except OSError as error:
             raise CannotStart(f"{folder} cannot be written ({error.strerror}): change its rights, or set another folder in config.json") from error
+
+
+def _take_over(config: Config) -> None:
+    """What `yumegate restore` laid ready takes the place of everything, before the store is opened (WO-39)."""
+    try:
+        done = restore.take_over(config)
+    except (restore.ArchiveRefused, StoreError, OSError) as error:
+        stage = config.data_dir / restore.STAGE
+        raise CannotStart(
+            f"what was to be restored cannot be put in place ({error}): mend that and start again; or remove {stage}, "
+            f"and restore the newest archive in {config.data_dir / 'backups'}, which holds what was there before"
+        ) from error
+    if done is not None:
+        log.warning("restored as it was at %s; what was there before lies in %s", done.made_at, done.before or "no archive, for nothing was there")
 
 
 def _marks(files: Sequence[Path]) -> list[tuple[int, int]]:

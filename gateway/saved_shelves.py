@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from channels.message import Address
+from gateway import place_titles
 from gateway.config import Config
 from gateway.dream_reading import FindManagers
 from gateway.person import Person
@@ -200,8 +201,14 @@ class Shelves:
 
         def look(connection: sa.Connection) -> list[dict[str, str]]:
             rows = connection.execute(_CHATS, {"person": person.id, "spaces": sorted(managed)}).all()
-            found = {str(replace(Address.parse(row.key.partition("#")[0]), thread_id="")): row for row in reversed(rows)}
-            return [{"id": key, "label": row.space_title or row.title, "channel": row.channel} for key, row in found.items()]
+            found: dict[str, dict[str, str]] = {}
+            for row in reversed(rows):
+                at = Address.parse(row.key.partition("#")[0])
+                key = str(replace(at, thread_id=""))
+                if key not in found or not at.thread_id:  # a topic tells of its group no more than the place
+                    label = place_titles.whole(row.space_title or "", "" if at.thread_id else row.title)
+                    found[key] = {"id": key, "label": label, "channel": row.channel}
+            return list(found.values())
 
         return await self._db.read(look)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from gateway.memory_status import title_of
 from gateway.turn_store import TurnStart
+from memory.database import Database
 from memory.errors import StoreError
 from memory.scope_card import ScopeCard
 from memory.scopes import ROOT, Access, Scope
@@ -14,8 +16,9 @@ log = logging.getLogger(__name__)
 
 
 class ScopeFolders:
-    def __init__(self, files: WorkspaceThreads) -> None:
+    def __init__(self, files: WorkspaceThreads, db: Database) -> None:
         self._files = files
+        self._db = db
         self._ready: set[Scope] = set()  # looked at by this process
 
     async def ready(self, start: TurnStart, access: Access, language: str) -> None:
@@ -23,7 +26,7 @@ class ScopeFolders:
         scope, chat = access.scope, start.conversation
         if scope is None or scope == ROOT or not access.writes or scope in self._ready:
             return
-        label = chat.title if chat.space_id else str(start.person.get("name", ""))
+        label = await self._db.read(lambda connection: title_of(connection, scope)) if chat.space_id else str(start.person.get("name", ""))
         zone = chat.timezone if chat.space_id else str(start.person.get("timezone", ""))
         card = ScopeCard(label=label, platform=chat.channel, timezone=zone)
         try:

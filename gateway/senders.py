@@ -41,7 +41,7 @@ _BY_IDENTITY = (
     )
 )
 _BY_PERSON = sa.select(*_COLUMNS).where(people.c.id == sa.bindparam("sender"))
-_SPACE = sa.select(spaces.c.id, spaces.c.server_id, spaces.c.allowed, spaces.c.mention).where(
+_SPACE = sa.select(spaces.c.id, spaces.c.server_id, spaces.c.title, spaces.c.allowed, spaces.c.mention).where(
     spaces.c.channel == sa.bindparam("channel"),
     spaces.c.account == sa.bindparam("account"),
     spaces.c.platform_space_id == sa.bindparam("space"),
@@ -86,7 +86,7 @@ class Place:
 
 
 def place_of(connection: sa.Connection, event: InboundEvent) -> Place:
-    row = _space(connection, event)
+    row = space_of(connection, event)
     return Place(allowed=row.allowed, mention=row.mention) if row is not None else Place()
 
 
@@ -139,7 +139,7 @@ def in_its_space(connection: sa.Connection, event: InboundEvent, chat: Conversat
 
 
 def _space_id(connection: sa.Connection, event: InboundEvent, now: datetime) -> str:
-    row = _space(connection, event)
+    row = space_of(connection, event)
     if row is None:
         space_id = new_space()
         connection.execute(sa.insert(spaces), {
@@ -158,7 +158,8 @@ def _shared_place(event: InboundEvent) -> str:
     return event.shared_id or event.parent_chat_id or event.chat_id
 
 
-def _space(connection: sa.Connection, event: InboundEvent) -> sa.Row[Any, Any, Any, Any] | None:
+def space_of(connection: sa.Connection, event: InboundEvent) -> sa.Row[Any, Any, Any, Any, Any] | None:
+    """The row of the space that an event belongs to; None before its first admitted message."""
     where = {"channel": event.account.channel, "account": event.account.name, "space": _shared_place(event)}
     return connection.execute(_SPACE, where).one_or_none()
 

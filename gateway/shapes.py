@@ -9,7 +9,7 @@ from channels.html import to_html
 from gateway.attempts import Attempt
 from gateway.challenges import SUCCESS, Challenge, in_language, played
 from gateway.language import say
-from memory.conversations import Conversation, Message
+from memory.conversations import SPOKEN, Conversation, Message
 
 
 @lru_cache(maxsize=2_000)
@@ -18,7 +18,7 @@ def _html(text: str) -> str:
 
 
 def message_json(message: Message, *, waiting: bool = False) -> dict[str, Any]:
-    """`html` is sanitised; a person's own words have none, they are shown as they are."""
+    """`html` is sanitised; a person's own words have none, they are shown as they are. `spoken`: talk, which memories can be saved from (SM-58)."""
     return {
         "id": message.id,
         "role": message.role,
@@ -31,6 +31,7 @@ def message_json(message: Message, *, waiting: bool = False) -> dict[str, Any]:
         ],
         "state": "waiting" if waiting else {"stopped": "stopped", "failed": "failed"}.get(message.outcome, "done"),
         "attempt": message.attempt,
+        "spoken": message.origin in SPOKEN and message.role != "notice",
         "character": message.author_character,
         "name": message.author_name if message.role == "assistant" else "",
     }
@@ -66,9 +67,7 @@ def judged_json(chat_id: str, attempt: Attempt) -> dict[str, Any]:
     return {"id": chat_id, "turns_left": 0, "attempt": attempt_json(attempt)}
 
 
-def chat_json(
-    chat: Conversation, *, language: str, running: bool, snippet: str = "", attempt: Attempt | None = None
-) -> dict[str, Any]:
+def chat_json(chat: Conversation, *, language: str, running: bool, snippet: str = "", attempt: Attempt | None = None) -> dict[str, Any]:
     challenge = played(chat)
     return {
         "id": chat.id,

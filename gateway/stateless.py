@@ -20,6 +20,7 @@ from agent.runtime import Runtime
 from agent.turn import Budget, Record, Said, Turn
 from channels.message import is_blank
 from channels.render import is_silent
+from gateway import too_large
 from gateway.budgets import Budgets
 from gateway.cast import character_of
 from gateway.config import Config
@@ -38,7 +39,7 @@ from memory.errors import StoreUnavailable
 log = logging.getLogger(__name__)
 
 QUIET_S = 1.0
-UNKEPT = {"failed": "unkept_failed", "model_busy": "unkept_model_busy", "model_broken": "unkept_model_broken"}
+UNKEPT = {"failed": "unkept_failed", "model_busy": "unkept_model_busy", "model_broken": "unkept_model_broken"} | too_large.UNKEPT
 """Sentences for codes whose usual one says that the message is kept: here it is not."""
 
 

@@ -35,6 +35,7 @@ class _Chat:
     previous_turn: int = 1  # first event id of the turn before
     this_turn: int = 1
     running: bool = False
+    gone: bool = False
     watchers: set[asyncio.Event] = field(default_factory=set[asyncio.Event])
 
 
@@ -71,6 +72,15 @@ class Streams:
         for watcher in chat.watchers:
             watcher.set()
 
+    def drop(self, chat_id: str) -> None:
+        """The chat is deleted: its events go and every stream of it ends."""
+        chat = self._chats.pop(chat_id, None)
+        if chat is None:
+            return
+        chat.gone = True
+        for watcher in chat.watchers:
+            watcher.set()
+
     def here(self, chat_id: str) -> str:
         """The id to `follow` from so that nothing from now on is missed, nor anything of the turn that runs."""
         return f"{self._boot}-{self._start(self._chat(chat_id), '') - 1}"
@@ -81,13 +91,13 @@ class Streams:
 
     async def follow(self, chat_id: str, last_event_id: str = "", *, heartbeat_s: float = 15.0) -> AsyncGenerator[list[StreamEvent]]:
         """Batches of new events, oldest first, for ever; an empty batch every `heartbeat_s` of silence. Ends when the program stops,
-        or when the viewer fell so far behind that events it never saw are gone: it then reads the log again."""
+        when the chat is dropped, or when the viewer fell so far behind that events it never saw are gone: it then reads the log again."""
         chat = self._chat(chat_id)
         position = self._start(chat, last_event_id)
         changed = asyncio.Event()
         chat.watchers.add(changed)
         try:
-            while not self._closed:
+            while not self._closed and not chat.gone:
                 changed.clear()
                 if chat.events and position < chat.events[0].id:
                     return

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from agent.llm.port import ChatModel, Finish, ModelMessage, ModelRequest, Role
 from agent.prompt import words
-from gateway import windows
+from gateway import refused_merges, windows
 from gateway.background import Background
 from gateway.cast import character_of
 from gateway.config import MAIN_ACCOUNT, Config
@@ -21,6 +21,7 @@ from gateway.digesting import DEMO
 from gateway.job_store import input_hash
 from gateway.jobs import JobContext
 from gateway.models import Models
+from gateway.refused_merges import MergeRefused, Merging
 from memory.conversations import Conversation
 from memory.recall import answers
 from memory.recall.answers import Answer, InvalidOutput, Piece
@@ -127,11 +128,13 @@ class Summarist:
         *,
         prompt: str,
         values: Mapping[str, object],
+        merging: Merging,
         wish: Wish | None = None,
     ) -> Answer:
-        """One summary of several, as they are shown. `values`: what the instruction called `prompt` names in braces."""
+        """One summary of several, as they are shown, and of it what is stored. `values`: what the instruction called `prompt` names in braces. Raises
+        MergeRefused, and InvalidOutput never: an answer that cannot be read is refused too (RS-111)."""
         async with self._helper(chat, wish) as model:
-            return await self._ask(context, model, chat, _filled(words(prompt), values), "\n\n".join(shown), wish)
+            return await self._ask(context, model, chat, _filled(words(prompt), values), "\n\n".join(shown), wish, merging)
 
     async def _of_piece(
         self, context: JobContext, model: ChatModel, chat: Conversation, piece: Piece, zone: ZoneInfo, prompt: str, wish: Wish | None = None
@@ -150,28 +153,49 @@ class Summarist:
         return answers.all_details(merged, parts)
 
     async def _ask(
-        self, context: JobContext, model: ChatModel, chat: Conversation, system: str, text: str, wish: Wish | None = None
+        self,
+        context: JobContext,
+        model: ChatModel,
+        chat: Conversation,
+        system: str,
+        text: str,
+        wish: Wish | None = None,
+        merging: Merging | None = None,
     ) -> Answer:
         most = wish.max_output if wish is not None else None
         hashed = input_hash(PURPOSE, model.name, system, text, *([most] if most else []))
 
+        if merging is not None and refused_merges.is_known(chat, hashed):
+            raise MergeRefused(known=True)
+
         async def make() -> dict[str, Any]:
-            return (await self._answer(model, chat, system, text, most)).as_json()
+            if merging is None:
+                return (await self._answer(model, chat, system, text, most)).as_json()
+            found, _ = await self._once(model, chat, system, text, most)
+            told = None if found is None else merging.kept(found)
+            if told is None or not merging.good(told, text):
+                await context.write(lambda connection: refused_merges.note(connection, chat.id, hashed))
+                raise MergeRefused(known=False)
+            return told.as_json()
 
         found = Answer.of_json(await context.paid(f"answer {hashed[:24]}", hashed, make))
         return found if wish is None else replace(found, text=without_macros(found.text), title=without_macros(found.title))
 
     async def _answer(self, model: ChatModel, chat: Conversation, system: str, text: str, most: int | None) -> Answer:
-        talk = (ModelMessage(role=Role.SYSTEM, text=system), ModelMessage(role=Role.USER, text=text))
         for _ in range(_TRIES):
-            request = ModelRequest(messages=talk, purpose=PURPOSE, max_output_tokens=most)
-            answer, end = await self._background.ask(model, request, {"conversation_id": chat.id})
-            found = answers.parsed(answer) if end.reason is Finish.STOP else None
+            found, reason = await self._once(model, chat, system, text, most)
             if found is not None:
                 return found
-            if end.reason is Finish.LENGTH and most is not None:  # once more with more room (RS-192)
+            if reason is Finish.LENGTH and most is not None:  # once more with more room (RS-192)
                 most = min(2 * most, max(most, OUTPUT_MOST))
         raise InvalidOutput("the model's answer cannot be read as a summary: it was asked twice")
+
+    async def _once(self, model: ChatModel, chat: Conversation, system: str, text: str, most: int | None) -> tuple[Answer | None, Finish]:
+        """What one call gave, None for what is no summary; and how the call ended."""
+        talk = (ModelMessage(role=Role.SYSTEM, text=system), ModelMessage(role=Role.USER, text=text))
+        request = ModelRequest(messages=talk, purpose=PURPOSE, max_output_tokens=most)
+        answer, end = await self._background.ask(model, request, {"conversation_id": chat.id})
+        return (answers.parsed(answer) if end.reason is Finish.STOP else None), end.reason
 
     def _helper(self, chat: Conversation, wish: Wish | None = None) -> AbstractAsyncContextManager[ChatModel]:
         if wish is not None:
@@ -184,7 +208,12 @@ class Summarist:
 
 def half_in_words(tokens: int) -> int:
     """About how many words half of so many tokens are."""
-    return round(tokens / 2 / _TOKENS_PER_WORD)
+    return words_in(tokens / 2)
+
+
+def words_in(tokens: float) -> int:
+    """About how many words so many tokens are."""
+    return round(tokens / _TOKENS_PER_WORD)
 
 
 def _pieces(model: ChatModel, talk: Sequence[Spoken], authors: Mapping[int, str], zone: ZoneInfo) -> list[Piece]:

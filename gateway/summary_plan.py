@@ -17,6 +17,7 @@ from memory import coverage
 from memory.coverage import Range, Talk
 from memory.schedule import local_date
 from memory.schema import conversations, job_parts, jobs, spaces
+from memory.scopes import space_scope
 
 TRIM, DAILY, OVERFLOW = "trim-summary", "daily-summary", "overflow-summary"
 PLAN = "plan"  # what the names of the parts begin with under which jobs keep their plans
@@ -65,7 +66,7 @@ def daily(connection: sa.Connection, scope: str, day: date, zone: ZoneInfo, *, j
     for (own, of), talk in sorted(groups.items(), key=lambda group: (group[0][0], group[1][0].seq)):
         others = [(message.seq, message.seq) for (date_, chat), theirs in groups.items() if chat == of and date_ != own for message in theirs]
         section = "late" if own < day and own.isoformat() in ended else "summary"
-        found.append(_segment(connection, talk, own, zone, section=section, borders=[*taken.get(of, ()), *others]))
+        found.append(_segment(connection, scope, talk, own, zone, section=section, borders=[*taken.get(of, ()), *others]))
     return found
 
 
@@ -82,7 +83,7 @@ def stretch(
         if not groups or groups[-1][:2] != (own, open_):
             groups.append((own, open_, []))
         groups[-1][2].append(message)
-    return [_segment(connection, talk, own, zone, section=section, file=open_) for own, open_, talk in groups]
+    return [_segment(connection, scope, talk, own, zone, section=section, file=open_) for own, open_, talk in groups]
 
 
 def reserved(connection: sa.Connection, scope: str, job_id: int) -> dict[str, list[Range]]:
@@ -110,6 +111,7 @@ def one_at_a_time(connection: sa.Connection, scope: str) -> None:
 
 def _segment(
     connection: sa.Connection,
+    scope: str,
     talk: Sequence[Talk],
     own: date,
     zone: ZoneInfo,
@@ -125,7 +127,7 @@ def _segment(
     row = connection.execute(_LABEL, {"of": of}).one_or_none()
     return Segment(
         conversation_id=of,
-        label="" if row is None else row.title or row.space or row.channel,
+        label="" if row is None else _label(row, scope),
         character="" if row is None else row.character,
         local_date=own.isoformat(),
         section=section,
@@ -135,8 +137,14 @@ def _segment(
     )
 
 
+def _label(row: sa.Row[Any, Any, Any, Any, Any], scope: str) -> str:
+    """What a chat is called in the notes of `scope`. One that has become a part of another place since is that place's to name (WD-12)."""
+    moved = row.space_id is not None and str(space_scope(row.space_id)) != scope
+    return row.channel if moved else row.title or row.space or row.channel
+
+
 _LABEL = (
-    sa.select(conversations.c.title, spaces.c.title.label("space"), conversations.c.channel, conversations.c.character)
+    sa.select(conversations.c.title, conversations.c.space_id, spaces.c.title.label("space"), conversations.c.channel, conversations.c.character)
     .outerjoin(spaces, spaces.c.id == conversations.c.space_id)
     .where(conversations.c.id == sa.bindparam("of"))
 )

@@ -84,7 +84,7 @@ class Supervisor:
         self._started = clock()
         self._rebuilds: deque[datetime] = deque()
         self._failures = 0
-        self._refused = ""  # why a send found the account unusable
+        self._refused: CredentialRefused | None = None  # why a send found the account unusable
         self._auth_probe_s: float | None = None
         self._held: tuple[ChannelState, str] | None = (ChannelState.STARTING, "")
         self._code = ""  # of the fault that it is held for
@@ -106,11 +106,10 @@ class Supervisor:
             last_error_delivery=self.last_error_delivery,
         )
 
-    def stop_account(self, reason: str) -> None:
+    def stop_account(self, reason: str, code: str = "") -> None:
         """A send found that the account itself is the problem: no further attempt until the operator acts (CH-212)."""
-        self._refused = reason
-        self._note(reason)
-        self._hold(ChannelState.AUTH_REQUIRED, reason)
+        self._refused = CredentialRefused(reason, code=code)
+        self._needs_operator(self._refused)
 
     def not_sent(self, reason: str, delivery_id: str) -> None:
         """A part for somebody was given up."""
@@ -123,12 +122,11 @@ class Supervisor:
                 try:
                     await self._once(deliver)
                 except CredentialRefused as error:
-                    said = self._note(str(error), error.code)
-                    self._hold(ChannelState.AUTH_REQUIRED, said, error.code)
+                    self._needs_operator(error)
                     if self._auth_probe_s is None:
                         return
                     await asyncio.sleep(self._auth_probe_s)
-                    self._refused = ""
+                    self._refused = None
                     continue
                 except ChannelError as error:
                     self._failed(str(error), error.code)
@@ -137,8 +135,8 @@ class Supervisor:
                 except Exception as error:  # one of the four homes (STYLE): whatever an adapter raises, the others go on
                     log.exception("channel %s failed", self.account)
                     self._failed(f"{type(error).__name__}: {error}", "fault")
-                if self._refused:
-                    self._hold(ChannelState.AUTH_REQUIRED, self._refused)
+                if self._refused is not None:
+                    self._needs_operator(self._refused)
                     return
                 await asyncio.sleep(self._backoff_s[min(self._failures, len(self._backoff_s)) - 1])
         except asyncio.CancelledError:
@@ -185,6 +183,11 @@ class Supervisor:
         self._rebuilds.append(self._clock())
         log.warning("channel %s: %s; trying again (%d)", self.account, reason, self._failures)
         self._hold(ChannelState.DEGRADED, self._note(reason, code), code)
+
+    def _needs_operator(self, error: CredentialRefused) -> None:
+        if error.code:  # people get a sentence in its place
+            log.warning("channel %s: %s", self.account, error)
+        self._hold(ChannelState.AUTH_REQUIRED, self._note(str(error), error.code), error.code)
 
     def _state(self) -> tuple[ChannelState, str]:
         if self._held is not None:

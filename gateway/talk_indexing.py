@@ -27,6 +27,7 @@ from memory.index_kinds import MESSAGES
 from memory.ports import Embedder
 from memory.recall import chunk_store, chunks, real_talk
 from memory.recall.chunks import Chunk, Spoken
+from memory.recall.talk_search import AT_ONCE
 from memory.vector_mirror import Home
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ def record_rule(platform: str, chat: str) -> str:
 
 
 class TalkIndexing:
-    """`gap`: a silence that parts vectors; `record`: the rule of the platform as it is now. Run `run` in the task group of the gateway."""
+    """`gap`: a silence that parts vectors; `record`: the rule of the platform as it is now; `mirror_above`: passages of a chat that is no longer
+    read whole while its reply waits, and so has its vectors in the vector index too. Run `run` in the task group of the gateway."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class TalkIndexing:
         look_every_s: float = LOOK_EVERY_S,
         sleep: Sleep = asyncio.sleep,
         change: EmbeddingChange | None = None,
+        mirror_above: int = AT_ONCE,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -73,8 +76,9 @@ class TalkIndexing:
         self._cold_wake = asyncio.Event()
         self.hot = hot or HotAreas(MESSAGES)
         self._keeper = VectorKeeper(
-            MESSAGES, db=db, clock=clock, embedder=embedder, home=home, hot=self.hot, samples=samples, sleep=sleep, change=change
-        )
+            MESSAGES, db=db, clock=clock, embedder=embedder, home=home, hot=self.hot, samples=samples, sleep=sleep, change=change,
+            mirror_above=mirror_above,
+        )  # fmt: skip
 
     def serving(self) -> Serving:
         """What answers now."""

@@ -51,9 +51,9 @@ class Tally:
         if can is not None and can.log_is_delivery and (supervisor := self._channels.supervisor(account)) is not None:
             supervisor.last_out = self._clock()
 
-    def halted(self, account: Account, reason: str) -> None:
+    def halted(self, account: Account, reason: str, code: str) -> None:
         if (supervisor := self._channels.supervisor(account)) is not None:
-            supervisor.stop_account(reason)
+            supervisor.stop_account(reason, code)
 
     def turned(self, record: Record, seconds: float, *, purpose: str = "reply") -> None:
         """A turn ended."""

@@ -29,6 +29,7 @@ from gateway.turn_store import TurnStart
 from memory import conversations, scope_switches, tasks
 from memory.conversations import Conversation, Message
 from memory.database import Database
+from memory.recall.fitting import NOTHING
 from memory.schema import people
 from memory.scopes import scope_of, scope_of_task, scope_or_none, space_scope
 from memory.tasks import Task
@@ -196,7 +197,7 @@ def look(connection: sa.Connection, payload: Any, now: datetime, *, late: timede
         dates=live.dates,
         attempt=1,
         scope=scope,
-        blocks=live_window.standing(connection, chat, profile, config, now) if scope else "",
+        standing=live_window.standing(connection, chat, profile, config, now) if scope else NOTHING,
         knowledge=scope_switches.knowledge_of(connection, scope) if scope else None,
     )
     return Ready(task=task, chat=chat, start=start, zone=zone)

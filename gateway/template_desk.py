@@ -65,8 +65,13 @@ class TemplateDesk:
         return _told(await self._db.write(work))
 
     async def delete_template(self, template_id: int) -> None:
-        """Chats that used it take the built-in one. Raises NoSuchTemplate."""
-        if not await self._db.write(lambda connection: entry_templates.delete(connection, template_id)):
+        """Chats that used it take the built-in one, and its id stands in none of them. Raises NoSuchTemplate."""
+
+        def work(connection: sa.Connection) -> bool:
+            entry_settings.forget_template(connection, template_id)
+            return entry_templates.delete(connection, template_id)
+
+        if not await self._db.write(work):
             raise NoSuchTemplate(template_id)
 
 

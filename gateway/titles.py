@@ -13,6 +13,7 @@ from agent.llm.port import ChatModel, ModelMessage, ModelRequest, Role
 from agent.llm.whole import whole
 from agent.prompt import words
 from agent.turn import ModelCall
+from channels.markdown import without_marks
 from gateway.config import Config
 from gateway.job_store import Job, enqueue
 from gateway.jobs import JobContext, JobResult
@@ -50,11 +51,13 @@ def after_turn(connection: sa.Connection, start: TurnStart, ending: TurnEnd, *, 
 
 
 _LABEL = re.compile(r"^(?:[\s#>*_-]+|(?:title|タイトル|题目|题名|标题|標題)[\s*]*[:：])+", re.IGNORECASE)
-_QUOTES = ('""', "''", "“”", "‘’", "「」", "『』", "《》", "**", "``")
+_LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
+_QUOTES = ('""', "''", "“”", "‘’", "«»", "「」", "『』", "《》", "〈〉", "【】")
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 
 
 def clean_title(text: str) -> str:
-    """A model's title without quotes around it, labels, marks and line ends; empty when nothing fit is left."""
+    """A model's title without quotes around it, labels, Markdown and line ends; empty when nothing fit is left."""
     line = next((line for line in text.strip().splitlines() if line.strip()), "")
     while line != (line := _bare(line)):
         pass
@@ -62,8 +65,14 @@ def clean_title(text: str) -> str:
 
 
 def _bare(line: str) -> str:
+    line = without_marks(_LINK.sub(r"\1", line))
     line = _LABEL.sub("", line).strip(" *_.。")
-    return line[1:-1] if len(line) > 1 and line[0] + line[-1] in _QUOTES else line
+    return line[1:-1] if len(line) > 1 and line[0] + line[-1] in _QUOTES and _one_quote(line) else line
+
+
+def _one_quote(line: str) -> bool:
+    """Whether the first and the last sign belong together: not in `"Boats" and "sails"`."""
+    return not {line[0], line[-1]} & set(_APOSTROPHE.sub("", line[1:-1]))
 
 
 class Titles:
@@ -125,8 +134,6 @@ async def _asked(model: ChatModel, request: ModelRequest) -> tuple[str, ModelCal
     return text, ModelCall(model=model.name, provider=model.provider, outcome="ok", usage=end.usage, milliseconds=milliseconds)
 
 
-def _first_exchange(
-    connection: sa.Connection, chat_id: str
-) -> tuple[conversations.Conversation | None, list[conversations.Message]]:
+def _first_exchange(connection: sa.Connection, chat_id: str) -> tuple[conversations.Conversation | None, list[conversations.Message]]:
     chat = conversations.conversation(connection, chat_id)
     return chat, conversations.window(connection, chat_id, 0)[:4] if chat else []

@@ -20,7 +20,9 @@ from gateway.outbox_store import NewPart
 from gateway.previews import NO_PREVIEW, Preview
 from gateway.talk import message_sizes
 from memory import conversations, scope_switches
+from memory.blocks import Block
 from memory.conversations import Conversation, Message
+from memory.recall.fitting import NOTHING, Standing
 from memory.saved.store import Limits
 from memory.schema import messages, people, turns
 
@@ -29,7 +31,7 @@ from memory.schema import messages, people, turns
 class TurnStart:
     """What a turn begins with. `attempt` counts from 1 and grows with every regenerate; `dead`: it has been tried too often.
 
-    `scope`: whose memory it has, settled when its question arrived, empty for none (WD-9); `blocks`: stands for turns that left the talk (WD-43);
+    `scope`: whose memory it has, settled when its question arrived, empty for none (WD-9); `standing`: for talk that is not sent (WD-43, RS-53);
     `dates`: of messages of earlier days, by number (RS-57);
     `knowledge`: the scope's own switch for knowledge pages, None where it has none.
     """
@@ -40,12 +42,17 @@ class TurnStart:
     history: tuple[Message, ...]
     attempt: int
     scope: str = ""
-    blocks: str = ""
+    standing: Standing = NOTHING
     dates: Mapping[int, str] = field(default_factory=dict[int, str])
     knowledge: bool | None = None
     preview: Preview = NO_PREVIEW  # what an earlier try of it left on show
     dead: bool = False
     via: str = ""  # how its newest words came, where that is no app or page: as the adapter says it
+
+    @property
+    def blocks(self) -> str:
+        """The words of `standing`."""
+        return self.standing.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +112,7 @@ _END = (
 )
 _RECALLED = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(recalled=sa.bindparam("kept", type_=turns.c.recalled.type))
 _WITHDRAWN = sa.update(turns).where(turns.c.id == sa.bindparam("of")).values(state="stopped", ended_at=sa.bindparam("now"))
-_JOIN_MESSAGES = (
-    sa.update(messages).where(messages.c.id.in_(sa.bindparam("messages", expanding=True))).values(turn_id=sa.bindparam("turn"))
-)
+_JOIN_MESSAGES = sa.update(messages).where(messages.c.id.in_(sa.bindparam("messages", expanding=True))).values(turn_id=sa.bindparam("turn"))
 
 
 def begin(
@@ -171,7 +176,7 @@ def begin(
         dates=live.dates,
         attempt=attempt,
         scope=scope,
-        blocks=standing_of(connection, chat, config, now, questions, history, person) if scope else "",
+        standing=standing_of(connection, chat, config, now, questions, history, person) if scope else NOTHING,
         knowledge=scope_switches.knowledge_of(connection, scope) if scope else None,
         preview=previews.noted(begun.preview_ids) if begun else NO_PREVIEW,
         dead=tried > attempts_max,
@@ -196,7 +201,7 @@ def would_begin(
         dates=live.dates,
         attempt=1,
         scope=question.scope,
-        blocks=standing_of(connection, chat, config, now, (question,), history, person) if question.scope else "",
+        standing=standing_of(connection, chat, config, now, (question,), history, person) if question.scope else NOTHING,
         knowledge=scope_switches.knowledge_of(connection, question.scope) if question.scope else None,
     )
 
@@ -209,14 +214,15 @@ def standing_of(
     questions: Sequence[Message],
     history: Sequence[Message],
     person: Mapping[str, Any],
-) -> str:
-    """What stands for the talk that is not sent, as the character that answers may know it (RS-93)."""
+    ahead: Sequence[Block] = (),
+) -> Standing:
+    """What stands for the talk that is not sent, as the character that answers may know it (RS-93). `ahead`: as in `live_window.standing`."""
     character = casting.who_answers(config, chat, questions, history)
     people = {message.author_name for message in (*history, *questions) if message.role == "user" and message.author_name}
     language = str(person.get("language") or "") or guess(questions[-1].text)
     asked = Asked(before=min(question.seq for question in questions), reader=live_entries.reader_of(chat, character, people, language))
     live = {message.seq for message in (*history, *questions)}
-    return live_window.standing(connection, chat, windows.profile_of(config, chat), config, now, asked=asked, live=live)
+    return live_window.standing(connection, chat, windows.profile_of(config, chat), config, now, asked=asked, live=live, ahead=ahead)
 
 
 def _via(begun: sa.Row[Any, Any] | None) -> str:

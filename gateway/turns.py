@@ -19,17 +19,17 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 
 from agent.characters import Character
-from agent.errors import AgentError, BudgetExceeded, PinsTooLarge
+from agent.errors import AgentError, BudgetExceeded, TooLarge
 from agent.llm.calibration import Calibration
-from agent.llm.port import Image
+from agent.llm.port import ChatModel, Image
 from agent.runtime import Runtime, Sleep
 from agent.tools.port import Tool
 from agent.turn import Budget, Record, Said, Sink, Turn, Weight
 from channels.message import Account, Address, is_blank
 from channels.port import Channel
 from channels.render import is_silent
-from gateway import calendar_state, casting, turn_store, windows
-from gateway.answered_edge import edge_of
+from gateway import calendar_state, casting, too_large, turn_store, windows
+from gateway.answered_edge import Edge, edge_of
 from gateway.attachments import Attachments
 from gateway.ceiling import Ceiling, Held, sent_window
 from gateway.config import Config
@@ -52,7 +52,7 @@ from gateway.transcribing import Transcribing
 from gateway.turn_store import TurnEnd, TurnStart
 from gateway.turnstile import Place, Turnstile
 from gateway.zones import first_known
-from memory.conversations import Message
+from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.errors import StoreUnavailable
 
@@ -85,12 +85,14 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How thinking ended: `state` answered, empty, silent, stopped or failed; `notice` is the key of a sentence for the person."""
+    """How thinking ended: `state` answered, empty, silent, stopped or failed; `notice` is the key of a sentence for the person,
+    `told` the sentence itself where it has more to say."""
 
     state: str
     text: str = ""
     error_code: str = ""
     notice: str = ""
+    told: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,13 +186,11 @@ class Turns:
         if used_up := self._budget_used(start):
             return Outcome(state="failed", error_code=f"budget:{used_up}", notice="budget_stop")
         config = self._config()
-        limits = config.turn
-        budget = Budget(steps=limits.max_steps, tokens=limits.max_tokens, seconds=limits.max_seconds, tool_seconds=limits.tool_timeout_s)
         character = self._character(start)
         record = sitting.record
         scope: asyncio.Timeout | None = None
         try:
-            async with self._models.for_reply(character.model) as models, asyncio.timeout(budget.seconds) as scope:
+            async with self._models.for_reply(character.model) as models, asyncio.timeout(config.turn.max_seconds) as scope:
                 running.scope = scope
                 if running.stopped:
                     return Outcome(state="stopped")
@@ -198,18 +198,12 @@ class Turns:
                 sitting.asked, sitting.saved = equipment.asked, equipment.saved
                 character = sitting.character = casting.named(character, equipment.system)
                 turn = await self._turn(start, running, character, equipment, sees_images=models[0].sees_images)
-                alike = start.conversation.kind == "challenge"  # what other turns taught must not change its prompt (SM-88)
-                runtime = Runtime(
-                    models,
-                    budget=budget,
-                    max_prompt=windows.prompt_limit(config, start.conversation),
-                    learned=None if alike else self._learned,
-                    calibration=None if alike else self._calibration,
-                    sleep=self._sleep,
-                )
+                runtime = self.runtime(models, start.conversation)
                 tools = (*equipment.tools, *self._tools)
                 weight = runtime.weigh(turn, ceiling=config.context.ceiling, tools=tools)
-                held = sitting.held = await self._held(start, character, weight, reserve=self._equip.reserve(start, equipment, weight.ceiling))
+                held = sitting.held = await self._held(
+                    start, character, weight, reserve=self._equip.reserve(start, character, equipment, weight.ceiling)
+                )
                 equipment = await self._equip.recalled(held.start, character, equipment, window_tokens=models[0].context_window)
                 sitting.recall = equipment.recall
                 turn = replace(
@@ -224,9 +218,11 @@ class Turns:
             if running.stopped:
                 return Outcome(state="stopped", text=record.text)
             return Outcome(state="failed", error_code=BudgetExceeded.code, notice=BudgetExceeded.code)
-        except PinsTooLarge as error:
+        except TooLarge as error:  # before anything left the window: that would be for nothing (RS-70)
             log.error("turn %s failed: %s", running.turn_id, error)
-            return Outcome(state="failed", error_code=f"{error.code}:{error.needed}", notice="pins_room")
+            language = self.language(start)
+            told = f"{too_large.told(error, config, start.conversation, language)} {say(language, 'room_kept')}"
+            return Outcome(state="failed", error_code=f"{error.code}:{error.needed}", told=told)
         except AgentError as error:
             log.error("turn %s failed: %s %s", running.turn_id, error, getattr(error, "excerpt", ""))
             return Outcome(state="failed", error_code=error.code, notice=error.code)
@@ -244,9 +240,20 @@ class Turns:
         text = "\n\n".join(filter(None, (record.text, sitting.asked.append)))
         return Outcome(state="answered", text=text, notice="shortened" if record.shortened else "")
 
-    async def _turn(
-        self, start: TurnStart, running: RunningTurn, character: Character, equipment: Equipment, *, sees_images: bool
-    ) -> Turn:
+    def runtime(self, models: Sequence[ChatModel], chat: Conversation) -> Runtime:
+        """What thinks for a turn of `chat`, with all that is known of these models."""
+        config, limits = self._config(), self._config().turn
+        alike = chat.kind == "challenge"  # what other turns taught must not change its prompt (SM-88)
+        return Runtime(
+            models,
+            budget=Budget(steps=limits.max_steps, tokens=limits.max_tokens, seconds=limits.max_seconds, tool_seconds=limits.tool_timeout_s),
+            max_prompt=windows.prompt_limit(config, chat),
+            learned=None if alike else self._learned,
+            calibration=None if alike else self._calibration,
+            sleep=self._sleep,
+        )
+
+    async def _turn(self, start: TurnStart, running: RunningTurn, character: Character, equipment: Equipment, *, sees_images: bool) -> Turn:
         chat = start.conversation
         account = Account(channel=chat.channel, name=chat.account)
         language = self._prompt_language(start)
@@ -254,11 +261,13 @@ class Turns:
         in_group = chat.space_id is not None
         words: list[str] = []
         images: list[Image] = []
+        attached: list[str] = []
         for question in start.questions:
             held = await self._transcribing.words(question, await self._fetcher.files(question, account))
-            files, seen = await self._attachments.for_prompt(held, sees_images=sees_images, language=language)
-            words.append(spoken(question, language=language, files=files, in_group=in_group))
-            images += seen
+            shown = await self._attachments.for_prompt(held, sees_images=sees_images, language=language)
+            words.append(spoken(question, language=language, files=shown.words, in_group=in_group))
+            images += shown.images
+            attached += shown.texts
         now = self._clock()
         zone = first_known(chat.timezone, str(start.person.get("timezone") or ""), self._config().timezone)
         stale = timedelta(seconds=self._config().delivery.stale_s)
@@ -271,7 +280,7 @@ class Turns:
             saved=equipment.saved.shown,
             standing_notes=equipment.standing_notes,
             recalled=equipment.recalled,
-            newest=Said(text="\n".join(words), by_us=False, images=tuple(images)),
+            newest=Said(text="\n".join(words), by_us=False, images=tuple(images), attached=tuple(attached)),
             history=self._history(start, character),
             now=now.astimezone(ZoneInfo(zone)) if zone else now.astimezone(),
             zone=zone or "local",
@@ -305,9 +314,7 @@ class Turns:
         """Of our own words in the prompt; nothing of the person shows in that of a challenge (SM-88)."""
         return guess(start.questions[-1].text) if start.conversation.kind == "challenge" else self.language(start)
 
-    async def _end(
-        self, held: Held, running: RunningTurn, outcome: Outcome, sitting: Sitting, preview: Preview, began: float
-    ) -> None:
+    async def _end(self, held: Held, running: RunningTurn, outcome: Outcome, sitting: Sitting, preview: Preview, began: float) -> None:
         start = held.start
         record = sitting.record
         if running.discarded:  # the talk was reset: nothing of before is said any more (DL-14)
@@ -319,9 +326,9 @@ class Turns:
         character = sitting.character or self._character(start)
         seconds = time.monotonic() - began
         one_of_several = casting.one_of_several(chat, character)
-        edge = edge_of(start, record, config, recalled=sitting.recall.text, answering=one_of_several)
+        edge = Edge() if sitting.held is None else edge_of(start, record, config, recalled=sitting.recall.text, answering=one_of_several)
         answer = outcome.text.strip() if outcome.state in ("answered", "stopped") else ""
-        notice = say(language, outcome.notice, what=outcome.error_code.partition(":")[2]) if outcome.notice else ""
+        notice = say(language, outcome.notice, what=outcome.error_code.partition(":")[2]) if outcome.notice else outcome.told
         trimmed = sum(1 for message in start.history if edge.seq is not None and message.seq <= edge.seq)
         ending = TurnEnd(
             turn_id=running.turn_id,
@@ -353,13 +360,11 @@ class Turns:
                 memory_reason="",
                 saved=sitting.saved.report(record),
                 recall=sitting.recall.report,
-                window=sent_window(held, config),
+                window=sent_window(held, config, standing_cut=record.standing_cut),
                 via=start.via,
             ),
         )
-        reply = self._replies.compose(
-            Address.parse(chat.key), ending, running.items[0], language=language, now=now, preview=preview
-        )
+        reply = self._replies.compose(Address.parse(chat.key), ending, running.items[0], language=language, now=now, preview=preview)
         usage = {
             "turn_id": running.turn_id,
             "person_id": running.person_id,

@@ -56,7 +56,7 @@ class VectorStatus:
 
 class VectorKeeper:
     """`embedder`: None for none; `home`: of the vector index, None for none; `samples`: stored vectors that an index is checked with; `change`: what
-    all kinds share, one of its own when left out."""
+    all kinds share, one of its own when left out; `mirror_above`: the index gets areas with more passages than this."""
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class VectorKeeper:
         samples: int,
         sleep: Sleep = asyncio.sleep,
         change: EmbeddingChange | None = None,
+        mirror_above: int = 0,
     ) -> None:
         self._kind = kind
         self._db = db
@@ -78,6 +79,7 @@ class VectorKeeper:
         self._home = home
         self._hot = hot
         self._samples = samples
+        self._mirror_above = mirror_above
         self._sleep = sleep
         self._mirror: VectorMirror | None = None
         self._mirrored = ""  # whose vectors it has
@@ -242,6 +244,7 @@ class VectorKeeper:
             fingerprint=known.fingerprint,
             calibration=known.calibration,
             samples=self._samples,
+            above=self._mirror_above,
             told=told,
         )
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 
 from agent.prompt import reserve_of
-from gateway.config import Config
+from gateway.config import Config, ModelAccount
 from gateway.config_recall import Profile
 from gateway.trimming import Into
 from gateway.zones import is_zone, zone_of
@@ -65,8 +65,12 @@ def profile_of(config: Config, chat: Conversation) -> WindowProfile:
 
 def model_window(config: Config, chat: Conversation) -> int:
     """Tokens that the model of a chat's first character can hold."""
+    return _account(config, chat).window_tokens
+
+
+def _account(config: Config, chat: Conversation) -> ModelAccount:
     character = config.characters.get(chat.members[0]) or config.characters["default"]
-    return config.account(character.model).window_tokens
+    return config.account(character.model)
 
 
 def record_of(config: Config, chat: Conversation) -> str:
@@ -141,9 +145,15 @@ def wrong_zone(chat: Conversation) -> str:
 
 def standing_room(config: Config, chat: Conversation) -> int:
     """Tokens at which the standing summaries of a chat aim, by the window of its model (RS-64, RS-66)."""
-    window, given = model_window(config, chat), config.context
-    ceiling = budget.effective_ceiling(given.ceiling, window, reserve_of(window))
-    return budget.standing_room(budget.memory_budget(given.memory_budget, ceiling), given.standing_share_percent)
+    given = config.context
+    return budget.standing_room(budget.memory_budget(given.memory_budget, ceiling_of(config, chat)), given.standing_share_percent)
+
+
+def ceiling_of(config: Config, chat: Conversation) -> int:
+    """Tokens that the largest prompt of a chat may have, with the answer kept free in the window of its model (RS-63)."""
+    account = _account(config, chat)
+    reserve = reserve_of(account.window_tokens, account.answer_tokens)
+    return budget.effective_ceiling(config.context.ceiling, account.window_tokens, reserve)
 
 
 def _zone(chat: Conversation) -> ZoneInfo | None:

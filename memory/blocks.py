@@ -6,6 +6,7 @@ stored nowhere as anybody's words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from memory import tokens
 from memory.file_schema import summary_blocks
+from memory.recall.fitting import LEFT_OUT, NOTHING, Piece, Standing, Stood, fit
 from memory.schema import conversations
 from memory.upserts import insert_or_change
 
@@ -61,13 +63,23 @@ def meeting(connection: sa.Connection, conversation_id: str, first: int, last: i
     return [block for block in blocks_of(connection, conversation_id) if block.last_seq >= first and block.first_seq <= last]
 
 
-def standing(connection: sa.Connection, conversation_id: str, *, before: int = _TO_THE_END) -> str:
-    """What the prompt says of the turns that left, within 2,000 tokens, the newest first to stay; empty when nothing did. `before`: the number of the
-    question: what speaks of that or of later messages is not for its answer (RS-76)."""
-    texts = connection.execute(_STANDING, {"of": conversation_id, "before": before}).scalars()
-    lines = [line for text in texts for line in text.split("\n") if line.strip()]
-    kept = fitting(lines, TOKENS_MAX - tokens.count(HEAD))
-    return "\n".join([HEAD, *(f"- {line}" for line in kept)]) if kept else ""
+def standing(connection: sa.Connection, conversation_id: str, *, before: int = _TO_THE_END, ahead: Sequence[Block] = ()) -> Standing:
+    """What the prompt says of the turns that left, within 2,000 tokens, the newest first to stay; nothing when nothing did. `before`: the number of
+    the question: what speaks of that or of later messages is not for its answer (RS-76). `ahead`: blocks that would be the newest (RS-78)."""
+    found = [Block(**row._mapping) for row in connection.execute(_STANDING, {"of": conversation_id, "before": before})]  # pyright: ignore[reportPrivateUsage]
+    found += ahead
+    pieces = [piece for block in found for piece in pieces_of(block)]
+    if not pieces:
+        return NOTHING
+    fitted = fit(pieces, TOKENS_MAX - tokens.count(f"{HEAD}\n{LEFT_OUT}"))
+    lines = [HEAD, *([] if fitted.whole else [LEFT_OUT]), *(piece.text for piece in fitted.shown)]
+    return Standing(text="\n".join(lines), stood=fitted.stood, left_out=fitted.left_out)
+
+
+def pieces_of(block: Block) -> list[Piece]:
+    """Its lines as a prompt shows them."""
+    of = Stood(id=block.id, kind="block", first=block.first_seq, last=block.last_seq)
+    return [Piece(of=of, label="- ", words=line) for line in block.text.split("\n") if line.strip()]
 
 
 def fitting(lines: list[str], room: int) -> list[str]:
@@ -98,7 +110,7 @@ _PUT = insert_or_change(summary_blocks, ["conversation_id", "last_seq"], ["kind"
 _FIELDS = [_COLUMN[name] for name in Block.__dataclass_fields__]
 _ALL = sa.select(*_FIELDS).where(_OF).order_by(_COLUMN.last_seq)
 _STANDING = (
-    sa.select(_COLUMN.text)
+    sa.select(*_FIELDS)
     .join(conversations, conversations.c.id == _COLUMN.conversation_id)
     .where(_OF, _COLUMN.last_seq <= conversations.c.window_edge, _COLUMN.last_seq < sa.bindparam("before", type_=sa.BigInteger))
     .order_by(_COLUMN.last_seq)

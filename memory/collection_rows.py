@@ -79,9 +79,13 @@ def held_keys(connection: sa.Connection, kind: IndexKind, name: str) -> set[str]
     return {vector_key(row.key, row.position) for row in connection.execute(_statements(kind).keys, {"the_name": name})}
 
 
-def pending(connection: sa.Connection, kind: IndexKind, name: str, fingerprint: str, most: int) -> list[Pending]:
-    """Passages that have a vector and that the collection has not acknowledged."""
-    return _rows(connection.execute(_statements(kind).pending, {"the_name": name, "the_fingerprint": fingerprint, "most": most}).all())
+def pending(connection: sa.Connection, kind: IndexKind, name: str, fingerprint: str, most: int, *, above: int = 0) -> list[Pending]:
+    """Passages that have a vector and that the collection has not acknowledged, of areas with more than `above` passages."""
+    ask, values = _statements(kind), {"the_name": name, "the_fingerprint": fingerprint, "most": most}
+    if not above:
+        return _rows(connection.execute(ask.pending, values).all())
+    large = list(connection.execute(ask.large, {"above": above}).scalars())
+    return _rows(connection.execute(ask.pending_of_large, {**values, "large": large}).all()) if large else []
 
 
 def sample(connection: sa.Connection, kind: IndexKind, name: str, fingerprint: str, most: int) -> list[Pending]:
@@ -122,6 +126,8 @@ class _Statements:
     held: sa.Select[int]
     keys: sa.Select[Any, Any]
     pending: sa.Select[str, Any, Any, Any, Any]
+    large: sa.Select[str]
+    pending_of_large: sa.Select[str, Any, Any, Any, Any]
     sample: sa.Select[str, Any, Any, Any, Any]
     acknowledge: sa.Update
 
@@ -153,6 +159,15 @@ def _statements(kind: IndexKind) -> _Statements:
         held=sa.select(sa.func.count()).select_from(kind.passages).where(held),
         keys=sa.select(kind.key.label("key"), passage.position).join_from(kind.passages, kind.chunks, chunk.id == passage.chunk_id).where(held),
         pending=with_vector.where((passage.collection < _NAME) | (passage.collection > _NAME), kind.live).limit(most),  # two ranges of the index
+        large=sa.select(chunk.area)
+        .join_from(kind.chunks, kind.passages, chunk.id == passage.chunk_id)
+        .where(kind.live)
+        .group_by(chunk.area)
+        .having(sa.func.count() > sa.bindparam("above", type_=sa.Integer)),
+        # Not by ranges of the index: all passages of all small areas stand in them, and stay there.
+        pending_of_large=with_vector.where(
+            passage.collection != _NAME, kind.live, chunk.area.in_(sa.bindparam("large", type_=sa.Text, expanding=True))
+        ).limit(most),
         sample=with_vector.where(held).order_by(sa.func.random()).limit(most),
         acknowledge=sa.update(kind.passages)
         .where(

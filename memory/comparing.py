@@ -12,14 +12,17 @@ import numpy.typing as npt
 from memory import ranking, words
 from memory.embedders import background_set
 from memory.hot_areas import AreaRows, Flags, Ints
-from memory.ranking import Floats, Found
+from memory.ranking import Floats, Found, Worded
 from memory.words import Term
 
 TEXT_SHARE = 0.2
 """Of the weight of a question's rare words, so much must stand in a chunk for words alone to accept it (RS-175)."""
 
-NO_VECTORS = 0.8
-"""Where sides add up, this part of it is enough for a chunk whose vector was not compared: what words leave open, nothing else can say."""
+TOGETHER = 2.3
+"""Where sides add up: the parts of both floors that a chunk reaches and one for each rare word in it must come to this (decision 14)."""
+
+NO_VECTORS = 0.95
+"""So much of that is enough for a chunk whose vector was not compared: what words leave open, nothing else can say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ def compare(
     for none, or None when no vector was compared; `allowed`: which chunks of each area count at all: the others are not compared either.
     `today`: ordinal of the local date; `floor`: the cosine above which a vector alone accepts (RS-174); `text_share`: of the weight of the rare
     words, how much accepts by words alone. `names`: tokens of each name in the question; they weigh `name_weight` times, and a chunk that holds one
-    whole is accepted, unless more than half of the chunks do (RS-35, RS-175). `adds_up`: what one side lacks of its floor the other may give, so that
-    half of each accepts too (decision 14).
+    whole is accepted, unless more than half of the chunks do (RS-35, RS-175). `adds_up`: what one side lacks of its floor the other may give, and
+    three of six rare words say more than one of two (decision 14).
     """
     ids = np.concatenate([rows.ids[may] for rows, may in zip(areas, allowed, strict=True)])
     if not len(ids):
@@ -74,21 +77,21 @@ def compare(
     worded = ranking.weigh(found, lengths, len(background_set.background().passages))
     near = None if nearness is None else np.concatenate([scores[may] for scores, may in zip(nearness, allowed, strict=True)])
     fused = ranking.fuse(near, worded.scores, words_weight=words_weight, days_old=days_old)
-    accepted = _accepted(near, worded.share, floor, text_share, adds_up)
+    accepted = _accepted(near, worded, floor, text_share, adds_up)
     for _, held in telling:
         accepted[held] = True
     best = ranking.best(fused, days_old, ids, count)
     return [Compared(int(ids[at]), float(fused[at]), bool(accepted[at])) for at in best]
 
 
-def _accepted(near: Floats | None, share: Floats, floor: float, text_share: float, adds_up: bool) -> Flags:
-    worded = np.where(share > 0, share, -1.0)
+def _accepted(near: Floats | None, worded: Worded, floor: float, text_share: float, adds_up: bool) -> Flags:
+    share = worded.share
     unknown = np.isnan(near) if near is not None else np.ones(len(share), dtype=bool)
     nearness = np.nan_to_num(near, nan=-1.0) if near is not None else -np.ones(len(share))
-    accepted: Flags = (worded >= text_share) | (nearness > floor)
+    accepted: Flags = ((share > 0) & (share >= text_share)) | (nearness > floor)
     if adds_up:
-        accepted |= unknown & (worded >= text_share * NO_VECTORS)
-        accepted |= share / text_share + np.maximum(nearness, 0.0) / max(floor, 1e-6) > 1.0
+        together = share / text_share + worded.held + np.maximum(nearness, 0.0) / max(floor, 1e-6)
+        accepted |= together > np.where(unknown, TOGETHER * NO_VECTORS, TOGETHER)
     return accepted
 
 

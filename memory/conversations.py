@@ -105,11 +105,7 @@ _BY_ID = sa.select(*_CONVERSATION).where(conversations.c.id == sa.bindparam("id"
 _INSERT = sa.insert(conversations)
 _ADD = sa.insert(messages).returning(messages.c.seq)
 _ADD_REF = sa.insert(message_refs)
-_TOUCH = (
-    sa.update(conversations)
-    .where(conversations.c.id == sa.bindparam("of"))
-    .values(updated_at=sa.bindparam("now"), last_seq=sa.bindparam("seq"))
-)
+_TOUCH = sa.update(conversations).where(conversations.c.id == sa.bindparam("of")).values(updated_at=sa.bindparam("now"), last_seq=sa.bindparam("seq"))
 _WINDOW = (
     sa.select(*_MESSAGE)
     .where(
@@ -161,6 +157,9 @@ _REF = sa.select(message_refs.c.message_id).where(
     message_refs.c.platform_message_id == sa.bindparam("platform_message_id"),
 )
 _HOLD = sa.select(conversations.c.id).where(conversations.c.id == sa.bindparam("id")).with_for_update()
+_WITH_SETTING = sa.select(conversations.c.id).where(
+    conversations.c.deleted_at.is_(None), sa.cast(conversations.c.settings, sa.Text).contains(sa.bindparam("named", type_=sa.Text), autoescape=False)
+)
 _MOVE_EDGE = (
     sa.update(conversations)
     .where(conversations.c.id == sa.bindparam("of"), conversations.c.window_edge < sa.bindparam("edge"))
@@ -207,6 +206,11 @@ def change_settings(connection: sa.Connection, conversation_id: str, changes: Ma
     kept = {key: value for key, value in {**fresh.settings, **changes}.items() if value is not None}
     change(connection, conversation_id, settings=kept or None)
     return conversation(connection, conversation_id)
+
+
+def with_setting(connection: sa.Connection, key: str) -> list[ConversationId]:
+    """Chats that have a value of their own for `key`."""
+    return list(connection.execute(_WITH_SETTING, {"named": f'"{key}":'}).scalars())
 
 
 def create_conversation(

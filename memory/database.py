@@ -61,7 +61,7 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a consistent view. On SQLite a write inside it raises."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work))
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, work))
 
     def write_now(self, work: Work[T]) -> T:
         """`write` from a thread of the caller's: for start-up, the command line and tests, never from the event loop."""
@@ -71,7 +71,8 @@ class Database:
         except exc.DBAPIError as error:
             raise _translate(error) from error
 
-    def _read_now(self, work: Work[T]) -> T:
+    def read_now(self, work: Work[T]) -> T:
+        """`read` in the same way."""
         try:
             with self._read_engine.begin() as connection:
                 return work(connection)
@@ -79,13 +80,14 @@ class Database:
             raise _translate(error) from error
 
     async def close(self) -> None:
-        def stop() -> None:
-            self._writer.shutdown(wait=True)
-            self._readers.shutdown(wait=True)
-            self._write_engine.dispose()
-            self._read_engine.dispose()
+        await asyncio.to_thread(self.close_now)
 
-        await asyncio.to_thread(stop)
+    def close_now(self) -> None:
+        """`close` in the same way."""
+        self._writer.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
+        self._write_engine.dispose()
+        self._read_engine.dispose()
 
 
 def sqlite_url(path: Path) -> str:

@@ -9,7 +9,7 @@ StoreError
 
 
 class StoreError(Exception):
-    pass
+    foreseen = True  # for background work: its text says all, no stack helps
 
 
 class StoreUnavailable(StoreError):

@@ -5,6 +5,7 @@ Pure and quick, for it runs in the transaction that moves the edge of the window
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -24,6 +25,7 @@ class _Pattern(Protocol):
     def findall(self, string: str) -> list[str]: ...
 
 
+_SENTENCE_END = re.compile(r"""[.!?…।؟۔]+["'”’»)\]]*\s+|[。！？｡]+["'”’」』）]*\s*|\n\s*""")
 _GRAPHEME = cast("_Pattern", regex.compile(r"\X"))  # pyright: ignore[reportUnknownMemberType]  (no stubs, see above)
 
 
@@ -61,6 +63,13 @@ def extract(talk: Sequence[Words]) -> tuple[Item, ...]:
 def borders(text: str) -> list[int]:
     """Places where `text` may be cut without breaking what people see as one sign, 0 and its end among them (RS-171)."""
     return list(accumulate(map(len, _GRAPHEME.findall(text)), initial=0))
+
+
+def sentences(text: str) -> list[int]:
+    """Those of the same places where a sentence or a line begins, 0 and the end among them."""
+    whole = borders(text)
+    begins = {found.end() for found in _SENTENCE_END.finditer(text)}
+    return [place for place in whole if place in begins or place in (0, len(text))]
 
 
 def shortened(text: str, most: int) -> str:

@@ -30,6 +30,7 @@ LIMIT_BYTES = 128 * 1024 * 1024
 AREA_BYTES = 96 * 1024 * 1024
 NEW_VECTORS_S = 2.0  # so often at most an area is read again while its vectors are being made
 OTHERS_VECTORS_S = 60.0  # another process may make vectors too
+_OBJECTS_BYTES = 2_048  # of an area beside what its arrays hold, so that very many chats without chunks have a limit too
 _AT_ONCE = 2_048  # vectors that are centred together: what fits into a processor's cache
 
 Ints = npt.NDArray[np.int64]
@@ -69,8 +70,8 @@ class AreaRows:
 
     @property
     def bytes(self) -> int:
-        arrays = (self.ids, self.words, self.days, self.firsts, self.owners, self.passages)
-        return sum(array.nbytes for array in arrays) + (0 if self.vectors is None else self.vectors.nbytes)
+        arrays = (self.ids, self.words, self.days, self.firsts, self.pages, self.matching, self.owners, self.passages, self.bare)
+        return _OBJECTS_BYTES + sum(array.nbytes for array in arrays) + (0 if self.vectors is None else self.vectors.nbytes)
 
     @property
     def covered(self) -> bool:
@@ -124,6 +125,7 @@ class HotAreas:
         self._area_limit = area_bytes
         self._monotonic = monotonic
         self._kept: OrderedDict[tuple[IndexArea, str], _Kept] = OrderedDict()
+        self._held_bytes = 0
         self._version = 0
         self._lock = threading.Lock()
 
@@ -149,10 +151,12 @@ class HotAreas:
         version, read_s = self._version, self._monotonic()
         rows = _read(connection, self._kind, area, key[1], calibration, kept, count, self._area_limit, at_once)
         with self._lock:
+            if (before := self._kept.pop(key, None)) is not None:
+                self._held_bytes -= before.rows.bytes
             self._kept[key] = _Kept(rows, (count, highest), version, read_s)
-            self._kept.move_to_end(key)
-            while len(self._kept) > 1 and sum(each.rows.bytes for each in self._kept.values()) > self._limit:
-                self._kept.popitem(last=False)
+            self._held_bytes += rows.bytes
+            while len(self._kept) > 1 and self._held_bytes > self._limit:
+                self._held_bytes -= self._kept.popitem(last=False)[1].rows.bytes
         return rows
 
     def _is_stale(self, kept: _Kept) -> bool:

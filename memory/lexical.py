@@ -22,6 +22,10 @@ _PUT = {
     "postgresql": "INSERT INTO {0} (rowid, tokens) VALUES (%s, array_to_tsvector(string_to_array(%s, ' ')))",
 }
 _DROP = {"sqlite": "DELETE FROM {0} WHERE rowid = ?", "postgresql": "DELETE FROM {0} WHERE rowid = %s"}
+_ALL_WORDS = {
+    "sqlite": "SELECT rowid, tokens FROM {0}",
+    "postgresql": "SELECT rowid, array_to_string(tsvector_to_array(tokens), ' ') FROM {0}",
+}
 _FIND = {
     "sqlite": "SELECT {0}, count(*), group_concat(rowid) FROM (SELECT rowid FROM {1} WHERE {1} MATCH ? LIMIT ?)",
     "postgresql": (
@@ -32,6 +36,7 @@ _FIND = {
 _AND = {"sqlite": "AND", "postgresql": "&"}
 _QUOTE = {"sqlite": '"', "postgresql": "'"}
 _ALL = 1 << 40
+_COPIED_AT_ONCE = 1_000  # chunks
 _AT_ONCE = 100  # questions in one statement: each statement costs more than what it asks
 
 Rowids = npt.NDArray[np.int64]
@@ -46,6 +51,14 @@ def drop(connection: sa.Connection, kind: IndexKind, rowids: Iterable[int]) -> N
     statement = _DROP[connection.dialect.name].format(kind.words)
     for rowid in rowids:
         connection.exec_driver_sql(statement, (rowid,))
+
+
+def copy(source: sa.Connection, target: sa.Connection, kind: IndexKind) -> None:
+    """Put the words of all chunks of `source` in the place of those of `target`, which may be the other kind of database."""
+    target.exec_driver_sql(f"DELETE FROM {kind.words}")  # the name of a table of ours
+    put_words = _PUT[target.dialect.name].format(kind.words)
+    for rows in source.exec_driver_sql(_ALL_WORDS[source.dialect.name].format(kind.words)).partitions(_COPIED_AT_ONCE):
+        target.exec_driver_sql(put_words, [tuple(row) for row in rows])
 
 
 def holders(connection: sa.Connection, kind: IndexKind, asked: Sequence[tuple[IndexArea, str]], most: int | None = None) -> list[Rowids]:

@@ -21,6 +21,7 @@ _RARE = 0.2  # a word in more than such a share of the texts says nothing about 
 _COMMON_RARITY = -math.log(
     _RARE
 )  # its rarity there; a word weighs what it has beyond that, so that none counts fully just below and not at all above
+_PAIR = 0.75  # of a word: what one pair of a script without blanks says, for a run has more of them than words (decision 14)
 _RANK = 60.0  # the constant of reciprocal rank fusion
 NEWEST = 0.2  # what age may add
 _HALF_LIFE_DAYS = 30.0
@@ -41,27 +42,34 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Worded:
     """`scores`: BM25 over the different tokens of a chunk, 0 where none matches; `share`: of the weight of the question's rare words, how much stands
-    there, 0 to 1 (RS-175)."""
+    there, 0 to 1 (RS-175); `held`: how much that is, counted in words that stand in one text alone."""
 
     scores: Floats
     share: Floats
+    held: Floats
 
 
 def weigh(found: Sequence[Found], lengths: npt.NDArray[np.int64], background: int) -> Worded:
     """`lengths`: tokens of each chunk; `background`: how many bundled passages there are."""
     count = len(lengths)
-    scores, rare = np.zeros(count), [0.0] * len(found)
+    scores, held, rare = np.zeros(count), np.zeros(count), [0.0] * len(found)
     average = float(lengths.mean()) if count and lengths.any() else 1.0
     factor = (_SATURATION + 1) / (1 + _SATURATION * (1 - _LENGTH + _LENGTH * lengths / average))
     texts = count + background
+    once = max(_rarity(texts, 1) - _COMMON_RARITY, 1e-6)
     for at, term in enumerate(found):
         if term.places is None:
             continue
         holding = len(term.places) + term.in_background
-        rarity = float(np.log1p((texts - holding + 0.5) / (holding + 0.5)))
+        rarity = _rarity(texts, holding)
         scores[term.places] += term.weight * rarity * factor[term.places]
         rare[at] = term.weight * max(rarity - _COMMON_RARITY, 0.0)
-    return Worded(scores, _share(found, rare, count))
+        held[term.places] += min(rare[at] / once, 1.0) * (_PAIR if term.beside else 1.0)  # a part of a name is not worth several words
+    return Worded(scores, _share(found, rare, count), held)
+
+
+def _rarity(texts: int, holding: int) -> float:
+    return float(np.log1p((texts - holding + 0.5) / (holding + 0.5)))
 
 
 def _share(found: Sequence[Found], rare: Sequence[float], count: int) -> Floats:

@@ -250,7 +250,7 @@ inbox = sa.Table(
     sa.Column("event_key", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),  # new, running, done, ignored, dead (CH-53)
+    sa.Column("state", sa.Text, nullable=False),  # new, running, done, ignored, dead (CH-53); early: words of an edit that wait for their message
     text("rule"),  # why it was ignored or died
     number("attempts"),
     text("conversation_id"),

@@ -31,6 +31,8 @@ _OBJECT = re.compile(r"\s*(?:```[a-zA-Z]*\s*\n(?P<inside>.*?)\n?\s*```|(?P<bare>
 class AnswerUnusable(Exception):
     """The model's answer keeps not to the form, or did not end normally: smaller pieces may go better (WD-45)."""
 
+    foreseen = True  # weak models do this daily
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bullet:

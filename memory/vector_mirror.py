@@ -42,7 +42,8 @@ class Home(Protocol):
 
 
 class VectorMirror:
-    """One embedder's vectors of one kind in one index. `told` hears, as a sentence, why an index was given up."""
+    """One embedder's vectors of one kind in one index. `above`: of areas with more passages than this, for others never ask it, and it holds all that
+    it has in memory; `told` hears, as a sentence, why an index was given up."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class VectorMirror:
         fingerprint: str,
         calibration: Calibration,
         samples: int = 64,
+        above: int = 0,
         told: Callable[[str], object] = lambda reason: None,
     ) -> None:
         self._db = db
@@ -63,6 +65,7 @@ class VectorMirror:
         self._fingerprint = fingerprint
         self._calibration = calibration
         self._samples = samples
+        self._above = above
         self._told = told
         self._filling = ""
         self.serving = ""
@@ -114,7 +117,9 @@ class VectorMirror:
         target = self._filling or self.serving
         if not target:
             return 0
-        batch = await self._db.read(lambda connection: collection_rows.pending(connection, self._kind, target, self._fingerprint, BATCH))
+        batch = await self._db.read(
+            lambda connection: collection_rows.pending(connection, self._kind, target, self._fingerprint, BATCH, above=self._above)
+        )
         if batch:
             await self._put(target, batch)
             return len(batch)

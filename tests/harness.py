@@ -32,6 +32,7 @@ from gateway.logs import Redactor
 from gateway.running import Gateway, Started
 from memory.database import Database
 from memory.ports import Embedder
+from tests.empty_database import empty_database
 from tests.patience import patience
 
 
@@ -148,6 +149,8 @@ async def running(
     path.write_text(json.dumps(_merged(base, config or {})), encoding="utf-8")
     loaded = load(path, {})
     assert loaded.config is not None, [str(fault) for fault in loaded.faults]
+    if not loaded.config.database.url:
+        await asyncio.to_thread(_migrated, loaded.config.data_dir)
     make = model if callable(model) else lambda _account: model
     choices = Choices(
         clock=clock,
@@ -176,6 +179,14 @@ async def running(
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}, cookie_jar=aiohttp.DummyCookieJar()) as http:
             yield Running(started.page, started.login_link, path, loaded.config.data_dir, http, stop)
         stop.set()
+
+
+def _migrated(data_dir: Path) -> None:
+    """A new gateway finds its database as a migration leaves it."""
+    path = data_dir / "yumegate.db"
+    if not path.exists():
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.write_bytes(empty_database())
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,6 +91,15 @@ def test_the_page_of_commands_equals_the_code() -> None:
     assert (ROOT / command_docs.PAGE).read_text(encoding="utf-8") == command_docs.render(), "run python -m gateway.command_docs"
 
 
+@pytest.mark.rule("RS-40")
+def test_every_file_of_passages_that_the_page_takes_is_documented() -> None:
+    batch = (ROOT / "gateway" / "static" / "memory-chunks-batch.js").read_text(encoding="utf-8")
+    (accepted,) = re.findall(r'accept: "([^"]+)"', batch)
+    told = (ROOT / "docs" / "memory.md").read_text(encoding="utf-8").partition("## Files of passages")[2].partition("\n## ")[0]
+    wanted = {".yumegate.json", *(suffix for suffix in accepted.split(",") if suffix.startswith("."))}
+    assert {suffix for suffix in wanted if f"`{suffix}`" not in told} == set()
+
+
 def test_every_metric_is_documented() -> None:
     page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     names = {family.name for family in new_metrics().registry.collect()}

@@ -7,9 +7,9 @@ import ipaddress
 import httpx2
 import openai
 
-from agent.errors import ModelBroken, ModelBusy, ModelError, ModelMisconfigured
+from agent.errors import Misfit, ModelBroken, ModelBusy, ModelError, ModelMisconfigured
 
-NO_ADDRESS = "base_url is no http address: it should look like https://api.openai.com/v1"
+NO_ADDRESS = "this is no http address: it should look like https://api.openai.com/v1"
 NO_KEY = "the API key holds characters that no key has: copy it again"
 LIMITS = (1000, 20)
 """Connections in all and kept open. 200 conversations may ask at once (RL-8); every request looks at each idle one again, so few are kept."""
@@ -22,7 +22,7 @@ def connect(base_url: str, api_key: str, *, connect_s: float, timeout_s: float, 
     """
     url = _url(base_url)
     if not api_key.isascii() or not api_key.isprintable():
-        raise ModelMisconfigured(NO_KEY)
+        raise ModelMisconfigured(NO_KEY, misfit=Misfit.KEY)
     timeout = httpx2.Timeout(timeout_s, connect=connect_s)
     http = httpx2.AsyncClient(
         timeout=timeout,
@@ -40,9 +40,9 @@ def _url(base_url: str) -> httpx2.URL:
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL as error:
-        raise ModelMisconfigured(NO_ADDRESS) from error
+        raise ModelMisconfigured(NO_ADDRESS, misfit=Misfit.FORM) from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise ModelMisconfigured(NO_ADDRESS)
+        raise ModelMisconfigured(NO_ADDRESS, misfit=Misfit.FORM)
     return url
 
 
@@ -63,7 +63,7 @@ def unreachable(cause: BaseException | None) -> ModelError:
         case httpx2.TimeoutException():
             return ModelBusy(f"the provider did not answer in time ({type(cause).__name__})")
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            return ModelMisconfigured(NO_ADDRESS)
+            return ModelMisconfigured(NO_ADDRESS, misfit=Misfit.FORM)
         case httpx2.DecodingError():
             return ModelBroken("the provider's answer cannot be unpacked")
         case _:

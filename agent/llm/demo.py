@@ -1,7 +1,7 @@
 """`DemoModel`: the built-in model for a first run without any key, SmolLM2-135M in a child process (`demo_server`), spoken to by `OpenAIModel`.
 
-It speaks some English, knows no tools and is there for trying the gateway out. The child starts with the first request, one for all; it is started
-again when it died, and ends with the gateway because its stdin does.
+It speaks some English, has a few prepared sentences for Japanese and Chinese (`demo_words`), knows no tools and is there for trying the gateway out.
+The child starts with the first request, one for all; it is started again when it died, and ends with the gateway because its stdin does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from agent.errors import ModelBusy, ModelMisconfigured
-from agent.llm.port import ModelEvent, ModelRequest
+from agent.llm.demo_words import prepared, sentences
+from agent.llm.port import Finish, Finished, ModelEvent, ModelRequest, TextDelta, Usage
 
 if TYPE_CHECKING:
     from agent.llm.openai_client import OpenAIModel
@@ -74,6 +75,10 @@ class DemoModel:
         return CONTEXT_TOKENS
 
     @property
+    def answer_tokens(self) -> int:
+        return 0
+
+    @property
     def supports_tools(self) -> bool:
         return False
 
@@ -87,7 +92,13 @@ class DemoModel:
         return self._child.process.pid if self._child is not None else None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """As `OpenAIModel.stream`; the first request waits for the child."""
+        """As `OpenAIModel.stream`; the first request waits for the child. What is asked in Japanese or Chinese is answered without it."""
+        if text := prepared(request.messages):
+            for sentence in sentences(text):
+                yield TextDelta(sentence)
+            sent = sum(self._count_tokens(message.text) for message in request.messages)
+            yield Finished(reason=Finish.STOP, usage=Usage(input_tokens=sent, output_tokens=self._count_tokens(text), estimated=True))
+            return
         model = await self._running()
         async with contextlib.aclosing(model.stream(request)) as events:
             async for event in events:

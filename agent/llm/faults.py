@@ -11,41 +11,44 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from agent.errors import ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured
+from agent.errors import ContextOverflow, Misfit, ModelBroken, ModelBusy, ModelError, ModelMisconfigured
 from agent.llm.complaint import EXCERPT_CHARS, Complaint
 from agent.llm.masking import mask
 from agent.llm.overflow import overflow
 
-KEY = "the provider refuses the API key: check it, and what it may use"
-WHERE = "nothing answers there: check base_url and the model's name"
-CREDIT = "the account has no credit or quota left: add some, or set another model"
-MOVED = "the address answers with a redirect, which is not followed: set base_url to where it leads"
-
-SETUP_CODES: Mapping[str, str] = {
-    "invalid_api_key": KEY,
-    "authentication_error": KEY,
-    "invalid_authentication_error": KEY,
-    "permission_error": KEY,
-    "permission_denied": KEY,
-    "unauthenticated": KEY,
-    "account_deactivated": KEY,
-    "model_not_found": WHERE,
-    "model_not_found_error": WHERE,
-    "deploymentnotfound": WHERE,
-    "insufficient_quota": CREDIT,
-    "exceeded_current_quota_error": CREDIT,
-    "billing_hard_limit_reached": CREDIT,
-    "billing_not_active": CREDIT,
-    "insufficient_balance": CREDIT,
-    "arrearage": CREDIT,
+ADVICE: Mapping[Misfit, str] = {
+    Misfit.KEY: "the provider refuses the API key: check it, and what it may use",
+    Misfit.ADDRESS: "a server answers, but has nothing at this address: check it, it usually ends in /v1",
+    Misfit.MODEL: "the endpoint answers, but knows no model of this name: check the name",
+    Misfit.CREDIT: "the account has no credit or quota left: add some, or set another model",
+    Misfit.REDIRECT: "the address answers with a redirect, which is not followed: set the address it leads to",
 }
-SETUP_STATUSES: Mapping[int, str] = {401: KEY, 402: CREDIT, 403: KEY, 404: WHERE, 405: WHERE}
+
+SETUP_CODES: Mapping[str, Misfit] = {
+    "invalid_api_key": Misfit.KEY,
+    "authentication_error": Misfit.KEY,
+    "invalid_authentication_error": Misfit.KEY,
+    "permission_error": Misfit.KEY,
+    "permission_denied": Misfit.KEY,
+    "unauthenticated": Misfit.KEY,
+    "account_deactivated": Misfit.KEY,
+    "model_not_found": Misfit.MODEL,
+    "model_not_found_error": Misfit.MODEL,
+    "deploymentnotfound": Misfit.MODEL,
+    "insufficient_quota": Misfit.CREDIT,
+    "exceeded_current_quota_error": Misfit.CREDIT,
+    "billing_hard_limit_reached": Misfit.CREDIT,
+    "billing_not_active": Misfit.CREDIT,
+    "insufficient_balance": Misfit.CREDIT,
+    "arrearage": Misfit.CREDIT,
+}
+SETUP_STATUSES: Mapping[int, Misfit] = {401: Misfit.KEY, 402: Misfit.CREDIT, 403: Misfit.KEY, 404: Misfit.ADDRESS, 405: Misfit.ADDRESS}
 BUSY_STATUSES = frozenset({408, 409, 423, 425, 429})
 
-SETUP_WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?i)(?:incorrect|invalid) api key|api key (?:is )?(?:not valid|invalid|expired)"), KEY),
-    (re.compile(r"(?i)model\b.{0,80}?\b(?:not found|does not exist|not exist|is not a valid model)|unknown model|no such model"), WHERE),
-    (re.compile(r"(?i)insufficient (?:balance|credits?|quota)"), CREDIT),
+SETUP_WORDS: tuple[tuple[re.Pattern[str], Misfit], ...] = (
+    (re.compile(r"(?i)(?:incorrect|invalid) api key|api key (?:is )?(?:not valid|invalid|expired)"), Misfit.KEY),
+    (re.compile(r"(?i)model\b.{0,80}?\b(?:not found|does not exist|not exist|is not a valid model)|unknown model|no such model"), Misfit.MODEL),
+    (re.compile(r"(?i)insufficient (?:balance|credits?|quota)"), Misfit.CREDIT),
 )
 BUSY_WORDS = re.compile(
     r"(?i)overload|rate.?limit|too many requests|(?:try|retry) (?:again|in)|temporar|time[d-]?.?out|capacity|unavailable|busy|internal.server"
@@ -75,8 +78,8 @@ def fault(status: int | None, complaint: Complaint, headers: Mapping[str, str], 
     if too_long := overflow(status, complaint):
         what = f"the request is too long for the model{_named(too_long.limit)}"
         return ContextOverflow(what, limit=too_long.limit, sent=too_long.sent, excerpt=excerpt)
-    if advice := SETUP_CODES.get(complaint.code) or SETUP_CODES.get(complaint.kind):
-        return ModelMisconfigured(advice, excerpt=excerpt)
+    if misfit := SETUP_CODES.get(complaint.code) or SETUP_CODES.get(complaint.kind):
+        return _misconfigured(misfit, excerpt)
     wait = retry_after_s(headers, complaint, now or datetime.now(UTC))
     if status is None:
         return _by_words(complaint, wait, excerpt)
@@ -84,28 +87,35 @@ def fault(status: int | None, complaint: Complaint, headers: Mapping[str, str], 
 
 
 def _by_status(status: int, complaint: Complaint, wait: float | None, excerpt: str) -> ModelError:
-    if advice := SETUP_STATUSES.get(status):
-        return ModelMisconfigured(f"{advice} (the answer was {status})", excerpt=excerpt)
+    if misfit := SETUP_STATUSES.get(status):
+        if misfit is Misfit.ADDRESS and _setup_words(complaint) is Misfit.MODEL:  # local servers answer 404 for a model they do not have
+            misfit = Misfit.MODEL
+        return _misconfigured(misfit, excerpt, status)
     if status in BUSY_STATUSES or status >= 500:
         return ModelBusy(f"the provider answered {status}", retry_after_s=wait, excerpt=excerpt)
     if status < 400:
-        return ModelMisconfigured(f"{MOVED} (the answer was {status})", excerpt=excerpt)
-    if advice := _setup_words(complaint):
-        return ModelMisconfigured(f"{advice} (the answer was {status})", excerpt=excerpt)
+        return _misconfigured(Misfit.REDIRECT, excerpt, status)
+    if misfit := _setup_words(complaint):
+        return _misconfigured(misfit, excerpt, status)
     return ModelBroken(f"the provider refused the request with {status}", excerpt=excerpt)
 
 
 def _by_words(complaint: Complaint, wait: float | None, excerpt: str) -> ModelError:
-    if advice := _setup_words(complaint):
-        return ModelMisconfigured(advice, excerpt=excerpt)
+    if misfit := _setup_words(complaint):
+        return _misconfigured(misfit, excerpt)
     codes = {complaint.code, complaint.kind}
     if codes & BUSY_CODES or BUSY_WORDS.search(" ".join((complaint.message, *codes))):
         return ModelBusy("the provider reports an error instead of an answer", retry_after_s=wait, excerpt=excerpt)
     return ModelBroken("the provider reports an error instead of an answer", excerpt=excerpt)
 
 
-def _setup_words(complaint: Complaint) -> str | None:
-    return next((advice for words, advice in SETUP_WORDS if words.search(complaint.message)), None)
+def _misconfigured(misfit: Misfit, excerpt: str, status: int | None = None) -> ModelMisconfigured:
+    said = f" (the answer was {status})" if status is not None else ""
+    return ModelMisconfigured(f"{ADVICE[misfit]}{said}", excerpt=excerpt, misfit=misfit)
+
+
+def _setup_words(complaint: Complaint) -> Misfit | None:
+    return next((misfit for words, misfit in SETUP_WORDS if words.search(complaint.message)), None)
 
 
 def _named(limit: int | None) -> str:

@@ -41,7 +41,8 @@ class _Filtered(Exception):
 class OpenAIModel:
     """One model of one server; safe for many requests at once.
 
-    `base_url` is the part before `/chat/completions`. `api_key` may be empty (local servers). `context_window` in tokens. `count_tokens` is used when
+    `base_url` is the part before `/chat/completions`. `api_key` may be empty (local servers). `context_window` in tokens; `answer_tokens`: how many
+    of them are kept for the longest answer that is set, 0 where none is or the window is not known. `count_tokens` is used when
     the provider names no usage. `temperature` and `max_output_tokens` hold for requests that name none of their own. Limits in seconds: `connect_s`
     to connect, `first_byte_s` until the first byte of the answer, `stall_s` between bytes, `timeout_s` for the whole request, the consumer's own time
     included. `keep_alive` False: a new connection for each request.
@@ -63,6 +64,7 @@ class OpenAIModel:
         sees_images: bool = False,
         temperature: float | None = None,
         max_output_tokens: int | None = None,
+        answer_tokens: int = 0,
         connect_s: float = 5.0,
         first_byte_s: float = 120.0,
         stall_s: float = 60.0,
@@ -71,7 +73,7 @@ class OpenAIModel:
     ) -> None:
         self._model = model
         self._provider = provider
-        self._context_window = context_window
+        self._context_window, self._answer_tokens = context_window, answer_tokens
         self._count_tokens = count_tokens
         self._abilities = outgoing.Abilities(tools=supports_tools, images=sees_images)
         self._first_byte_s, self._stall_s, self._timeout_s = first_byte_s, stall_s, timeout_s
@@ -92,6 +94,10 @@ class OpenAIModel:
     @property
     def context_window(self) -> int:
         return self._context_window
+
+    @property
+    def answer_tokens(self) -> int:
+        return self._answer_tokens
 
     @property
     def supports_tools(self) -> bool:

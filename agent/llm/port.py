@@ -109,7 +109,8 @@ ModelEvent: TypeAlias = TextDelta | ReasoningDelta | Finished
 
 
 class ChatModel(Protocol):
-    """`name` is what receipts show; `context_window` is in tokens; `provider` says what kind answers (openai, demo, scripted)."""
+    """`name` is what receipts show; `context_window` is in tokens; `answer_tokens`: the longest answer that is set, which the window must hold beside
+    the prompt, 0 for none (RS-63); `provider` says what kind answers (openai, demo, scripted)."""
 
     @property
     def name(self) -> str: ...
@@ -119,6 +120,9 @@ class ChatModel(Protocol):
 
     @property
     def context_window(self) -> int: ...
+
+    @property
+    def answer_tokens(self) -> int: ...
 
     @property
     def supports_tools(self) -> bool: ...

@@ -1,7 +1,7 @@
 """`ScriptedModel`: the fake that ships. It says what it is told to and remembers what it was asked; it passes the contract suite of the real ones.
 
-    model = ScriptedModel(["Hello.", [Call("search", {"q": "x"})], [Say("A long answer", chars=3, pause_s=1), End(Finish.LENGTH)]])
-    model = ScriptedModel(lambda request: request.messages[-1].text.upper())
+model = ScriptedModel(["Hello.", [Call("search", {"q": "x"})], [Say("A long answer", chars=3, pause_s=1), End(Finish.LENGTH)]])
+model = ScriptedModel(lambda request: request.messages[-1].text.upper())
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ class ScriptedModel:
         *,
         name: str = "scripted",
         context_window: int = 32_768,
+        answer_tokens: int = 0,
         supports_tools: bool = True,
         sees_images: bool = True,
         sleep: Sleep = asyncio.sleep,
@@ -96,7 +97,7 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self.cancelled = 0
         self._answer: Callable[[ModelRequest], Reply] = script if callable(script) else _from_list(script)
-        self._name, self._context_window = name, context_window
+        self._name, self._context_window, self._answer_tokens = name, context_window, answer_tokens
         self._supports_tools, self._sees_images = supports_tools, sees_images
         self._sleep, self._count_tokens = sleep, count_tokens
         self._closed = False
@@ -112,6 +113,10 @@ class ScriptedModel:
     @property
     def context_window(self) -> int:
         return self._context_window
+
+    @property
+    def answer_tokens(self) -> int:
+        return self._answer_tokens
 
     @property
     def supports_tools(self) -> bool:

@@ -98,7 +98,7 @@ class DiscordChannel:
         self._echoes = Echoes(clock)
         self._proven_at: datetime | None = None
         self._live: _Live | None = None
-        self._refused = ""  # why the token is no good
+        self._refused: NeedsOperator | None = None  # why the token is no good
 
     @property
     def proven_at(self) -> datetime | None:
@@ -168,7 +168,7 @@ class DiscordChannel:
         faults = [fault_of(leaf) if isinstance(leaf, RECEIVING) else leaf for leaf in leaves]
         refused = next((fault for fault in faults if isinstance(fault, CredentialRefused)), None)
         if refused is not None:
-            self._refused = str(refused)
+            self._refused = NeedsOperator(str(refused), refused.code)
         return refused or faults[0]
 
     # What goes on beside it
@@ -308,7 +308,7 @@ class DiscordChannel:
                 return TryLater(wait_s)
             outcome = outcome_of(error)
             if isinstance(outcome, NeedsOperator):
-                self._refused = outcome.reason
+                self._refused = outcome
             return outcome
         except RuntimeError:
             if not live.client.is_closed():
@@ -318,8 +318,8 @@ class DiscordChannel:
         return sent
 
     def _stopped(self) -> SendOutcome | None:
-        if self._refused:
-            return NeedsOperator(self._refused)
+        if self._refused is not None:
+            return self._refused
         wait_s = self._edge.wait_s()
         return TryLater(wait_s) if wait_s else None
 

@@ -52,6 +52,9 @@ class _Where(TypedDict):
     parent_chat_id: str
     space_id: str
     shared_id: str
+    space_title: str
+    chat_title: str
+    thread_title: str
 
 
 def convert(
@@ -107,6 +110,9 @@ def _where(place: Place) -> _Where:
         parent_chat_id=place.parent_id,
         space_id=place.guild_id,
         shared_id=place.guild_id if place.is_open else "",
+        space_title=place.guild_name,
+        chat_title=place.parent_name if thread else place.name,
+        thread_title=place.name if thread else "",
     )
 
 

@@ -48,7 +48,7 @@ def outcome_of(error: Exception) -> SendOutcome:
         case discord.RateLimited(retry_after=after):
             return TryLater(after)
         case discord.HTTPException(status=401):
-            return NeedsOperator(TOKEN_REFUSED)
+            return NeedsOperator(TOKEN_REFUSED, code="token")
         case discord.HTTPException(status=429):
             return TryLater()
         case discord.HTTPException() if error.code in _NEEDED:
@@ -75,7 +75,7 @@ def fault_of(error: Exception) -> ChannelError:
         case discord.ConnectionClosed(code=4014):
             return CredentialRefused(INTENT_MISSING, code="intent")
         case discord.ConnectionClosed(code=4011):
-            return CredentialRefused(TOO_MANY_GUILDS)
+            return CredentialRefused(TOO_MANY_GUILDS, code="too_many_servers")
         case discord.RateLimited(retry_after=after):
             return ConnectionLost(f"Discord asked to wait {after:g} s", code="pause")
         case _:

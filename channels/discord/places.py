@@ -34,8 +34,14 @@ class Places:
         return self.as_it_is(await self._found(raw, channel_id, guild_id) if guild_id else Place(channel_id=channel_id))
 
     def as_it_is(self, place: Place) -> Place:
-        """The same place with who reads it now."""
-        return replace(place, is_open=is_open(self._client, place))
+        """The same place with who reads it now, and what it is called now."""
+        return replace(
+            place,
+            is_open=is_open(self._client, place),
+            guild_name=self._guild_name(place.guild_id),
+            parent_name=self._channel_name(place.parent_id),
+            name=(self._channel_name(place.channel_id) or place.name) if place.guild_id else "",
+        )
 
     async def _found(self, raw: object, channel_id: str, guild_id: str) -> Place:
         if told := fields_of(fields_of(raw).get("channel")):  # an interaction brings its channel along
@@ -70,7 +76,11 @@ class Places:
         return place
 
     def _channel_name(self, channel_id: str) -> str:
-        return str(getattr(self._client.get_channel(int(channel_id)), "name", ""))
+        return str(getattr(self._client.get_channel(int(channel_id)), "name", "")) if channel_id.isdigit() else ""
+
+    def _guild_name(self, guild_id: str) -> str:
+        guild = self._client.get_guild(int(guild_id)) if guild_id.isdigit() else None
+        return guild.name if guild else ""
 
     def _role_name(self, guild_id: str, role_id: str) -> str:
         guild = self._client.get_guild(int(guild_id)) if guild_id.isdigit() else None
@@ -86,4 +96,4 @@ def _placed(raw: object) -> Place | None:
     if channel.type in DIRECT:
         return Place(channel_id=channel.id)
     shared = channel.type in THREADS and channel.type != PRIVATE_THREAD
-    return Place(channel_id=channel.id, guild_id=channel.guild_id, parent_id=channel.parent_id if shared else "")
+    return Place(channel_id=channel.id, guild_id=channel.guild_id, parent_id=channel.parent_id if shared else "", name=channel.name)

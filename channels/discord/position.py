@@ -14,13 +14,17 @@ KNOWN_MAX = 200  # conversations; the ones that were silent for longest go first
 class Place:
     """A channel, thread or direct chat. `guild_id` is empty in a direct chat, `parent_id` unless it is a thread that others may find.
 
-    `is_open`: all members of the server read it. That may change at any time and is not stored.
+    `is_open`: all members of the server read it. `guild_name`, `parent_name` and `name`: what it is called, empty where nobody says. These may change
+    at any time and are not stored.
     """
 
     channel_id: str
     guild_id: str = ""
     parent_id: str = ""
     is_open: bool = False
+    guild_name: str = ""
+    parent_name: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class TelegramChannel:
         self._proven_at: datetime | None = None
         self.api: Api | None = None
         self._setting: Setting | None = None
-        self._refused = ""  # why the token is no good
+        self._refused: NeedsOperator | None = None  # why the token is no good
         self._forums: set[str] = set()
         self._begun: dict[str, Begun] = {}  # by part
 
@@ -116,7 +116,7 @@ class TelegramChannel:
         except TelegramError as error:
             fault = fault_of(error)
             if isinstance(fault, CredentialRefused):
-                self._refused = str(fault)
+                self._refused = NeedsOperator(str(fault), fault.code)
             raise fault from error
 
     async def receive(self, api: Api, deliver: Deliver) -> None:
@@ -172,8 +172,8 @@ class TelegramChannel:
         return await self._carry_out(part, steps(replace(part, address=address), edit_of=message_id))
 
     async def _carry_out(self, part: OutboundPart, todo: list[Step]) -> SendOutcome:
-        if self._refused:
-            return NeedsOperator(self._refused)
+        if self._refused is not None:
+            return self._refused
         if reason := self._unsendable(part, todo):
             return Refused(reason)
         done: list[tuple[str, ...]] = []
@@ -234,7 +234,7 @@ class TelegramChannel:
     def _told(self, error: TelegramError) -> SendOutcome:
         outcome = outcome_of(error)
         if isinstance(outcome, NeedsOperator):
-            self._refused = outcome.reason
+            self._refused = outcome
         return outcome
 
     # Signs

@@ -95,6 +95,9 @@ def _of_message(update: Update, message: Message, raw: Mapping[str, object], kin
         chat_type=_chat_type(message, thread_id),
         parent_chat_id=message.chat.id if thread_id and message.chat.type != "private" else "",
         thread_id=thread_id,
+        chat_title=message.chat.title,
+        thread_title=_renamed(message),
+        thread_made_as=_made_as(message),
         sender_id=sender_id,
         sender_name=sender_name,
         is_bot=is_bot,
@@ -126,6 +129,7 @@ def _of_press(update: Update, press: CallbackQuery, setting: Setting, now: datet
         chat_type=_chat_type(press.message, thread_id),
         parent_chat_id=press.message.chat.id if thread_id and press.message.chat.type != "private" else "",
         thread_id=thread_id,
+        chat_title=press.message.chat.title,
         sender_id=press.sender.id,
         sender_name=press.sender.name,
         is_bot=press.sender.is_bot,
@@ -183,6 +187,17 @@ def _sender(message: Message) -> tuple[str, str, bool]:
 def _thread(message: Message) -> str:
     """The topic. A reply in a plain group carries a thread id as well, and is in no topic (CH-155)."""
     return message.message_thread_id if message.is_topic_message and message.message_thread_id != GENERAL else ""
+
+
+def _renamed(message: Message) -> str:
+    """The topic's new name, in the notice of that; no other message tells the present one."""
+    return message.forum_topic_edited.name if message.forum_topic_edited else ""
+
+
+def _made_as(message: Message) -> str:
+    """The topic's first name: in the notice that opened it, which every message of the topic that answers nothing else names as well."""
+    opened = message.forum_topic_created or (message.reply_to_message.forum_topic_created if message.reply_to_message else None)
+    return opened.name if opened else ""
 
 
 def _chat_type(message: Message, thread_id: str) -> ChatType:

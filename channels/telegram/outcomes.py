@@ -62,7 +62,7 @@ def outcome_of(error: TelegramError) -> SendOutcome:
         case Forbidden():
             return Refused(str(error))
         case InvalidToken() | EndPointNotFound():
-            return NeedsOperator(TOKEN_REFUSED)
+            return NeedsOperator(TOKEN_REFUSED, code="token")
         case TimedOut() | NetworkError() if not was_sent(error):
             return TryLater()
         case _:

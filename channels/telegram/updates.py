@@ -115,6 +115,12 @@ class Quote(Frame):
     text: str = ""
 
 
+class Topic(Frame):
+    """A notice that a topic was made, or got another name or picture."""
+
+    name: str = ""
+
+
 class ExternalReply(Frame):
     """What was answered stands in another chat."""
 
@@ -158,6 +164,8 @@ class Message(Frame):
     story: object = None
     migrate_to_chat_id: Id = ""
     migrate_from_chat_id: Id = ""
+    forum_topic_created: Topic | None = None
+    forum_topic_edited: Topic | None = None
 
 
 class CallbackQuery(Frame):

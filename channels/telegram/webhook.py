@@ -47,7 +47,7 @@ class TelegramWebhook(TelegramChannel):
     async def receive(self, api: Api, deliver: Deliver) -> None:
         """Has Telegram call us, and sees to it that it goes on doing so. At the end the address stays: what comes meanwhile waits there."""
         if not self.settings.webhook_url:
-            raise CredentialRefused("Telegram must know where to call: set `webhook_url`, or `mode` to polling")
+            raise CredentialRefused("Telegram must know where to call: set `webhook_url`, or `mode` to polling", code="no_webhook_url")
         await api.bot.set_webhook(
             self._url,
             secret_token=self.settings.webhook_secret,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from agent.prompt import reserve_of
-from gateway import live_window, windows
+from agent.errors import ModelError
+from gateway import live_window, too_large, windows
 from gateway.commands.asked import Around, Asked
 from gateway.config import Config
+from gateway.prompt_desk import BEGIN_SHOWN
 from gateway.talk import message_sizes, sizes
 from memory import tokens
 from memory.conversations import Message
+from memory.extract import shortened
+from memory.markdown_lines import one_line
 from memory.profiles import MessageSize, WindowProfile, edge_after, token_limit
-from memory.recall.budget import effective_ceiling
 from memory.window import TurnSize, edge_after_trim
 
 
@@ -21,7 +23,7 @@ async def context(around: Around, asked: Asked) -> str:
 
     def look(connection: sa.Connection) -> tuple[list[Message], str]:
         log = live_window.window(connection, asked.chat, profile, config, asked.now).log
-        return log, live_window.standing(connection, asked.chat, profile, config, asked.now)
+        return log, live_window.standing(connection, asked.chat, profile, config, asked.now).text
 
     config = around.house.config()
     profile = windows.profile_of(config, asked.chat)
@@ -31,9 +33,27 @@ async def context(around: Around, asked: Asked) -> str:
         first, *others = _assistants(config, asked, sizes(log))
     else:
         first, *others = _of_profile(config, asked, profile, log)
-    window = windows.model_window(config, asked.chat)
-    ceiling = effective_ceiling(config.context.ceiling, window, reserve_of(window))
-    return "\n".join([first, *standing, *others, asked.say("context_ceiling", ceiling=f"{ceiling:,}")])
+    ceiling = windows.ceiling_of(config, asked.chat)
+    told = asked.say("context_ceiling", ceiling=f"{ceiling:,}")
+    return "\n".join([first, *standing, *others, told, *await _foretold(around, asked)])
+
+
+async def _foretold(around: Around, asked: Asked) -> list[str]:
+    """That the ceiling would make the window jump before the next message, or that this could not be sent at all (RS-70, RS-78)."""
+    person = {"timezone": "", **{name: getattr(asked.call.sender, name) for name in ("id", "name", "role", "scope", "language")}}
+    try:
+        found = await around.desks.foretell(asked.chat, person, language=asked.language)
+    except ModelError:  # the next message tells of it
+        return []
+    if found.fault is not None:
+        return [asked.say("context_fault", reason=too_large.told(found.fault, around.house.config(), asked.chat, asked.language))]
+    if found.jump is None:
+        return []
+    lines = [asked.say("context_would_jump", messages=f"{found.left:,}", tokens=f"{found.prompt.tokens:,}")]
+    if found.begins is not None:
+        begin = shortened(one_line(found.begins.text), BEGIN_SHOWN)
+        return [*lines, asked.say("context_would_begin", text=begin)]
+    return lines
 
 
 def _assistants(config: Config, asked: Asked, turns: list[TurnSize]) -> list[str]:

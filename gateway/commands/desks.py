@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from gateway.company import Company
 from gateway.dreaming import Dreaming
 from gateway.entry_desk import EntryDesk
 from gateway.file_changes import FileChanges
+from gateway.foretelling import Foretold
 from gateway.forgetting import Forgetting
 from gateway.log_tail import LogTail
 from gateway.memory_status import MemoryStatus
@@ -21,13 +23,20 @@ from gateway.summary_desk import SummaryDesk
 from gateway.tasks import Tasks
 from gateway.undoing import Undoing
 from gateway.whys import Whys
+from memory.conversations import Conversation
 from memory.file_search import FileSearch
 from memory.workspace_threads import WorkspaceThreads
 
 
+class Foretell(Protocol):
+    """As `gateway.foretelling.Foretelling.of`."""
+
+    async def __call__(self, chat: Conversation, person: Mapping[str, Any], *, language: str) -> Foretold: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desks:
-    """`wake_jobs`: there is new work in the job table. `restart`: drain, then begin again."""
+    """`wake_jobs`: there is new work in the job table. `restart`: drain, then begin again. `foretell`: what would become of the next message."""
 
     files: WorkspaceThreads
     wake_jobs: Callable[[], None]
@@ -49,3 +58,4 @@ class Desks:
     recall: RecallDesk
     summaries: SummaryDesk
     entries: EntryDesk
+    foretell: Foretell

@@ -10,7 +10,8 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from gateway.commands.asked import Around, Asked
+from gateway.buttons import deciding
+from gateway.commands.asked import Answer, Around, Asked
 from gateway.commands.memory import follow
 from gateway.commands.scoped import of_scope
 from gateway.dream_errors import DreamFailed
@@ -104,7 +105,7 @@ async def _one(around: Around, asked: Asked, scope: Scope) -> Open | str:
 
 
 @of_scope
-async def show(around: Around, asked: Asked, scope: Scope) -> str:
+async def show(around: Around, asked: Asked, scope: Scope) -> str | Answer:
     """What waits for a yes, each with the lines it would change."""
     waiting = await _waiting(around, scope)
     chosen = [each for each in waiting if not asked.words or each.id == asked.words[0]]
@@ -113,8 +114,10 @@ async def show(around: Around, asked: Asked, scope: Scope) -> str:
     parts = [await _shown(around, asked, scope, each) for each in chosen[:PROPOSALS_SHOWN]]
     if len(chosen) > PROPOSALS_SHOWN:
         parts.append(asked.say("and_more", count=len(chosen) - PROPOSALS_SHOWN))
-    parts.append(asked.say("proposals_how", apply=asked.command("memory", "dream", "apply"), discard=asked.command("memory", "dream", "discard")))
-    return "\n".join(parts)
+    commands = {"apply": asked.command("memory", "dream", "apply"), "discard": asked.command("memory", "dream", "discard")}
+    parts.append(asked.say("proposals_how", **commands))
+    questions = (deciding(asked.language, each.id, approve=commands["apply"], decline=commands["discard"]) for each in chosen[:PROPOSALS_SHOWN])
+    return Answer(text="\n".join(parts), questions=tuple(questions))
 
 
 async def _shown(around: Around, asked: Asked, scope: Scope, proposal: Open) -> str:

@@ -82,6 +82,7 @@ def _state(asked: Asked, found: EntriesView) -> list[str]:
     lines: list[str] = []
     if found.making:
         lines.append(asked.say("entries_making", count=found.making))
+    lines += [asked.say(f"entries_{each.what}_{each.state}", reason=each.reason) for each in found.stuck]
     if (progress := found.progress) is not None and progress.state != "done":
         reason = f" · {progress.reason}" if progress.reason else ""
         lines.append(asked.say(f"entries_backfill_{progress.state}", done=progress.done, total=progress.total, reason=reason))
@@ -216,13 +217,13 @@ async def delete(around: Around, asked: Asked) -> str | Answer:
 @refusable
 async def backfill(around: Around, asked: Asked) -> str:
     """It goes on by itself; how far it is stands in the list (RS-87)."""
-    await around.desks.entries.backfill(asked.chat.id, asked.call.sender.id)
+    await around.desks.entries.backfill(asked.chat.id)
     return asked.say("entries_backfill_begun", list=asked.command("summary", "entries"), stop=asked.command("summary", "entries", "stop"))
 
 
 @refusable
 async def stop(around: Around, asked: Asked) -> str:
-    stopped = await around.desks.entries.stop(asked.chat.id, asked.call.sender.id)
+    stopped = await around.desks.entries.stop(asked.chat.id)
     return asked.say("entries_backfill_stops" if stopped else "entries_backfill_none")
 
 
@@ -253,7 +254,7 @@ async def _configure(around: Around, asked: Asked, switch: str, number: str = ""
         if words[0] not in SWITCH or len(words) > (2 if number else 1) or not all(map(_is_number, words[1:])):
             return asked.say("entries_number_usage" if number else "entries_review_usage", command=asked.line)
         changes: dict[str, Any] = {switch: SWITCH[words[0]]} | ({number: int(words[1])} if words[1:] else {})
-        await around.desks.entries.configure(asked.chat.id, asked.call.sender.id, changes)
+        await around.desks.entries.configure(asked.chat.id, changes)
     found = await _view(around, asked)
     now: dict[str, Any] = {"every": found.settings.every, "tail": found.settings.tail, "uncovered": f"{found.uncovered:,}"}
     return asked.say(f"entries_{switch}_{'on' if getattr(found.settings, switch) else 'off'}", **now)

@@ -10,11 +10,12 @@ from gateway import inbox
 from gateway.commands.asked import Answer, Around, Asked
 from gateway.commands.scoped import of_scope
 from gateway.forgetting import OPEN_FOR, ForgettingExpired, Match
+from gateway.memory_status import title_of
 from gateway.outbox_rules import OPEN
 from memory import conversations
 from memory.schema import inbox as arrivals
 from memory.schema import messages, outbox
-from memory.scopes import Kind, Scope
+from memory.scopes import ROOT, Kind, Scope
 
 FORGET, CONFIRM, WITH_MESSAGES = "forget", "confirm", "messages"
 SHOWN, TEXT_MAX = 20, 160
@@ -38,9 +39,10 @@ async def forget(around: Around, asked: Asked, scope: Scope) -> str | Answer:
         return await _confirmed(around, asked, scope, words[1], with_messages=len(words) == 3 and words[2].lower() == WITH_MESSAGES)
     own_only = scope.kind is Kind.SPACE and not asked.manages
     questions = await around.db.read(lambda connection: [row.id for row in _questions(connection, asked)])
+    where = await around.db.read(lambda connection: _where(connection, asked, scope))
     found = await around.desks.forgetting.find(scope, asked.rest, person=asked.call.sender.id, own_only=own_only, questions=questions)
     if found is None:
-        return asked.say("forget_none_own" if own_only else "forget_none")
+        return f"{asked.say('forget_none_own' if own_only else 'forget_none')}\n{where}"
     lines = [_match(asked, match) for match in found.matches[:SHOWN]]
     if len(found.matches) > SHOWN:
         lines.append(asked.say("and_more", count=len(found.matches) - SHOWN))
@@ -48,9 +50,9 @@ async def forget(around: Around, asked: Asked, scope: Scope) -> str | Answer:
     choices: list[tuple[str, str]] = []
     if found.matches:
         choices.append(("button_forget", confirm))
-        lines = [asked.say("forget_head", count=len(found.matches)), *lines, asked.say("forget_confirm", command=confirm)]
+        lines = [asked.say("forget_head", count=len(found.matches)), where, *lines, asked.say("forget_confirm", command=confirm)]
     else:
-        lines = [asked.say("forget_head_messages", count=found.messages)]
+        lines = [asked.say("forget_head_messages", count=found.messages), where]
     if found.messages:
         choices.append(("button_forget_messages", f"{confirm} {WITH_MESSAGES}"))
         lines.append(asked.say("forget_messages", command=f"{confirm} {WITH_MESSAGES}", count=found.messages))
@@ -72,7 +74,18 @@ async def _confirmed(around: Around, asked: Asked, scope: Scope, code: str, *, w
         return asked.say("forget_over")
     await around.db.write(lambda connection: _forget_the_question(connection, asked))
     told = ", ".join(f"{store} {count}" for store, count in counts.items() if count) or "0"
-    return asked.say("forgotten", counts=told)
+    where = await around.db.read(lambda connection: _where(connection, asked, scope))
+    return f"{asked.say('forgotten', counts=told)}\n{where}"
+
+
+def _where(connection: sa.Connection, asked: Asked, scope: Scope) -> str:
+    """Whose memory is worked on: more than the chat in which it is asked, and never another one (WD-92)."""
+    if scope == ROOT:
+        return asked.say("forget_in_root")
+    if scope.kind is Kind.PERSON:
+        return asked.say("forget_in_person")
+    title = title_of(connection, scope)
+    return asked.say("forget_in_space", title=title) if title else asked.say("forget_in_group")
 
 
 def _forget_the_question(connection: sa.Connection, asked: Asked) -> None:

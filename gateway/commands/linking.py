@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.audit import Actor
-from gateway.commands.asked import Around, Asked
-from gateway.linking import Pending
+from gateway.buttons import Question
+from gateway.commands.asked import Answer, Around, Asked
+from gateway.linking import Pending, question
 
 
-async def link(around: Around, asked: Asked) -> str:
+async def link(around: Around, asked: Asked) -> str | Answer:
     """Without more a code for the other chat; with a code, whose it is."""
     linking, person = around.desks.company.linking, asked.call.sender.id
     if not asked.rest:
@@ -22,10 +23,12 @@ async def link(around: Around, asked: Asked) -> str:
         return asked.say("link_same")
     around.desks.wake_jobs()
     yes, no = asked.command("link", "yes"), asked.command("link", "no")
-    return asked.say("link_offer", name=other.name or "–", accounts=other.accounts, yes=yes, no=no)
+    offers = await linking.offers(person)
+    text = asked.say("link_offer", name=other.name or "–", accounts=other.accounts, yes=yes, no=no)
+    return Answer(text=text, questions=_questions(asked, [each for each in offers if each.other == other]))
 
 
-async def yes(around: Around, asked: Asked) -> str:
+async def yes(around: Around, asked: Asked) -> str | Answer:
     """To the one link there is, or to the one of that number: a yes is never taken for another than was meant."""
     linking, person = around.desks.company.linking, asked.call.sender.id
     became = await linking.agree(_actor(asked), person, link_id=_number(asked))
@@ -35,7 +38,7 @@ async def yes(around: Around, asked: Asked) -> str:
     return asked.say(keys[became], command=asked.command("link"))
 
 
-async def no(around: Around, asked: Asked) -> str:
+async def no(around: Around, asked: Asked) -> str | Answer:
     linking, person = around.desks.company.linking, asked.call.sender.id
     ended = await linking.refuse(person, link_id=_number(asked))
     if not ended and (others := await linking.offers(person)):
@@ -62,13 +65,17 @@ def _number(asked: Asked) -> int | None:
     return int(asked.rest) if asked.rest.isascii() and asked.rest.isdigit() and len(asked.rest) < 16 else 0
 
 
-def _which(asked: Asked, offers: Sequence[Pending]) -> str:
+def _which(asked: Asked, offers: Sequence[Pending]) -> Answer:
     lines = [
         asked.say("link_which_line", yes=asked.command("link", "yes", str(each.id)), name=each.other.name or "–", accounts=each.other.accounts)
         for each in offers
         if each.other is not None
     ]
-    return asked.say("link_which", links="\n".join(lines))
+    return Answer(text=asked.say("link_which", links="\n".join(lines)), questions=_questions(asked, offers))
+
+
+def _questions(asked: Asked, offers: Sequence[Pending]) -> tuple[Question, ...]:
+    return tuple(question(asked.language, each.id, each.other, asked.command("link")) for each in offers if each.other is not None)
 
 
 def _actor(asked: Asked) -> Actor:

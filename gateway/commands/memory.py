@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway import index_rebuild, job_store, memory_export
+from gateway import index_rebuild, job_store, memory_export, receipt_view
 from gateway.commands.asked import Around, Asked
 from gateway.commands.scoped import of_scope
 from gateway.followups import Wanted, await_results
@@ -105,8 +105,15 @@ async def why(around: Around, asked: Asked, scope: Scope) -> str:
         line_id = asked.words[0]
         chain = await around.desks.whys.chain(scope, line_id)
         return _chain_words(asked, chain) if chain else asked.say("why_no_line", id=line_id)
-    receipt: dict[str, Any] | None = await around.db.read(lambda connection: connection.execute(_RECEIPT, {"of": asked.chat.id}).scalar())
-    return "\n".join([_receipt(asked, receipt), *await _recalled(around, asked, receipt)]) if receipt else asked.say("why_no_answer")
+
+    def newest(connection: sa.Connection) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = connection.execute(_RECEIPT, {"of": asked.chat.id}).scalar()
+        return found and receipt_view.for_person(connection, asked.chat, found, asked.call.sender.id)
+
+    receipt = await around.db.read(newest)
+    if not receipt:
+        return asked.say("why_no_answer")
+    return "\n".join([_receipt(asked, receipt), *_stood(asked, receipt.get("window") or {}), *await _recalled(around, asked, receipt)])
 
 
 def _chain_words(asked: Asked, chain: Chain) -> str:
@@ -138,6 +145,29 @@ def _receipt(asked: Asked, receipt: dict[str, Any]) -> str:
     lines += [asked.say("receipt_line", read=" · ".join(filter(None, map(line.get, ("path", "date", "origin"))))) for line in used]
     lines += [asked.say("receipt_tool", name=tool["name"]) for tool in receipt.get("tools", ())]
     return "\n".join(lines)
+
+
+def _stood(asked: Asked, window: dict[str, Any]) -> list[str]:
+    """What stood for talk that was not sent, without what the asker may not read, and how much more there was (RS-77, RS-196)."""
+    shown: list[dict[str, Any]] = window.get("summaries") or []
+    hidden, left_out = window.get("summaries_hidden", 0), window.get("summaries_left_out", 0)
+    named = shown[-WHY_SHOWN:]
+    more = window.get("summaries_more", 0) + len(shown) - len(named)
+    lines = [asked.say("why_stood", count=len(shown) + hidden + window.get("summaries_more", 0))] if shown or hidden else []
+    lines += [asked.say("why_stood_more", count=more)] if more else []
+    lines += [_stood_line(asked, each) for each in named]
+    lines += [asked.say("why_recalled_hidden", count=hidden)] if hidden else []
+    lines += [asked.say("why_stood_left_out", count=left_out)] if left_out else []
+    told = left_out or any(each["cut"] for each in shown)  # else the prompt as a whole was too long, and all of it gave way (RS-70)
+    return [*lines, *([asked.say("why_stood_excerpt")] if window.get("summaries_cut") and lines and not told else [])]
+
+
+def _stood_line(asked: Asked, each: dict[str, Any]) -> str:
+    begin, end = each["messages"] or (each["from"], each["to"])
+    span = str(begin) if begin == end else asked.say("why_stood_span", begin=begin, end=end)
+    about = asked.say("why_stood_messages", numbers=span) if each["messages"] else span
+    kind = asked.say(f"summary_kind_{each['kind']}")
+    return "- " + " · ".join(filter(None, (kind, about, asked.say("why_stood_cut") if each["cut"] else "")))
 
 
 async def _recalled(around: Around, asked: Asked, receipt: dict[str, Any]) -> list[str]:

@@ -163,7 +163,7 @@ async def rebuild(around: Around, asked: Asked) -> str:
 
 @of_chat
 async def doctor(around: Around, asked: Asked) -> str:
-    """The lines that fit what is so here (RS-80)."""
+    """The lines that fit what is so here (RS-80, RS-160)."""
     person, chat, desks = asked.call.sender.id, await _fresh(around, asked), around.desks
     overview = await desks.recall.overview(chat, person)
     report = await around.db.read(lambda connection: last_recall(connection, chat))
@@ -180,7 +180,8 @@ async def doctor(around: Around, asked: Asked) -> str:
         "backfill": asked.command("summary", "backfill"), "summaries": asked.command("summary", "list"),
     }  # fmt: skip
     found = recall_doctor.findings(facts)
-    lines = [asked.say(f"recall_doctor_{state}", reason=overview.vectors.reason, **commands) for state in found]
+    values = {"reason": overview.vectors.reason, "wrong": facts.calendar.wrong_zone, "zone": facts.calendar.zone, **commands}
+    lines = [asked.say(f"recall_doctor_{state}", **values) for state in found]
     if overview.record == "none":
         lines.insert(0, asked.say("recall_rule_none", record=asked.command("memory", "record"), chunks=""))
     elif not overview.on:

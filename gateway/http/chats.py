@@ -33,6 +33,7 @@ from memory import conversations as store
 from memory import whole_conversations
 from memory.conversations import Conversation
 from memory.database import Database
+from memory.errors import StoreUnavailable
 from memory.ids import opaque
 
 PAGE_MAX = 200
@@ -206,6 +207,7 @@ class ChatRoutes:
         chat = await self._chat(request)
         await self._stop(chat.key, drop_waiting=True)
         await self._db.write(partial(whole_conversations.delete, conversation_id=chat.id))
+        self._streams.drop(chat.id)
         return web.Response(status=204)
 
     async def messages(self, request: web.Request) -> web.Response:
@@ -316,14 +318,14 @@ class ChatRoutes:
         return await self._db.write(work)
 
     async def receipt(self, request: web.Request) -> web.Response:
-        chat = await self._chat(request)
-        found = await self._db.read(partial(chats.receipt, chat_id=chat.id, turn_id=request.match_info["turn_id"]))
+        chat, person = await self._chat(request), require_person(request)
+        found = await self._db.read(partial(chats.receipt, chat=chat, turn_id=request.match_info["turn_id"], person_id=person.id))
         if found is None:
             raise not_found()
         return answer(found)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events of one chat until the viewer leaves or the program stops (WO-11)."""
+        """Server-sent events of one chat until the viewer leaves, the chat is deleted or the program stops (WO-11)."""
         chat = await self._chat(request)
         writer = EventWriter(request)
         await writer.write(b"retry: 1000\n\n")
@@ -332,16 +334,26 @@ class ChatRoutes:
             async for batch in batches:
                 frames = "".join(f"id: {self._streams.event_id(event)}\nevent: {event.name}\ndata: {event.data}\n\n" for event in batch)
                 await writer.write(frames.encode() or b": \n\n")
-                if has_left(request):
-                    break  # the viewer left; the run goes on
+                if has_left(request) or not (batch or await self._stands(request)):
+                    break  # the viewer left, and the run goes on; or somewhere else the chat was taken away
         return writer.response
 
+    async def _stands(self, request: web.Request) -> bool:
+        """Whether the chat is still the viewer's, as far as can be told now."""
+        try:
+            return await self._find(request) is not None
+        except StoreUnavailable:
+            return True  # asked again with the next heartbeat
+
     async def _chat(self, request: web.Request) -> Conversation:
-        person = require_person(request)
-        chat = await self._db.read(partial(chats.find, chat_id=request.match_info["id"], person_id=person.id))
+        chat = await self._find(request)
         if chat is None:
             raise not_found()
         return chat
+
+    async def _find(self, request: web.Request) -> Conversation | None:
+        person = require_person(request)
+        return await self._db.read(partial(chats.find, chat_id=request.match_info["id"], person_id=person.id))
 
     async def _files(self, wish: NewMessage, person: Person) -> tuple[Attachment, ...]:
         most = self._config().channels.web.attachments_max

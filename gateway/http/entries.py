@@ -158,22 +158,22 @@ class EntryRoutes:
         return answer({"settled": await self._desk.decide(tended.chat.id, person.id, entry, accept=wish.accept)})
 
     async def configure(self, request: web.Request) -> web.Response:
-        person, tended = await opened(request, self._reach)
+        _, tended = await opened(request, self._reach)
         wish = await body(request, SettingsChange)
         with refusals():
-            done = await self._desk.configure(tended.chat.id, person.id, {name: getattr(wish, name) for name in wish.model_fields_set})
+            done = await self._desk.configure(tended.chat.id, {name: getattr(wish, name) for name in wish.model_fields_set})
         return answer({"settings": done})
 
     async def backfill(self, request: web.Request) -> web.Response:
         """It goes on without the page; how far it is stands in `progress` (RS-87)."""
-        person, tended = await opened(request, self._reach)
+        _, tended = await opened(request, self._reach)
         with refusals():
-            await self._desk.backfill(tended.chat.id, person.id)
+            await self._desk.backfill(tended.chat.id)
         return answer({"begun": True}, status=202)
 
     async def stop(self, request: web.Request) -> web.Response:
-        person, tended = await opened(request, self._reach)
-        return answer({"stopped": await self._desk.stop(tended.chat.id, person.id)})
+        _, tended = await opened(request, self._reach)
+        return answer({"stopped": await self._desk.stop(tended.chat.id)})
 
     # -- templates: everybody may read and choose them, operators change them
 
@@ -235,7 +235,7 @@ def whole_view(found: EntriesView) -> dict[str, Any]:
     return {
         "items": [entry_view(each) for each in found.entries], "settings": found.settings, "messages": found.messages,
         "uncovered": found.uncovered, "waiting": found.waiting, "making": found.making, "failed": found.failed,
-        "progress": found.progress, "allowed": found.allowed, "has_model": found.has_model,
+        "stuck": found.stuck, "progress": found.progress, "allowed": found.allowed, "has_model": found.has_model,
     }  # fmt: skip
 
 

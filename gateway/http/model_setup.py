@@ -17,10 +17,11 @@ import sqlalchemy as sa
 from aiohttp import web
 from pydantic import AfterValidator, StringConstraints
 
-from agent.errors import ModelError
+from agent.errors import ModelError, ModelMisconfigured
 from gateway import audit
 from gateway.config_types import Url
-from gateway.http.base import Body, HttpFault, actor_of, answer, body, require_person
+from gateway.http.base import Body, HttpFault, actor_of, answer, body, language_of, require_person
+from gateway.language import say
 from gateway.secret_file import put_secret
 from memory.database import Database
 
@@ -94,9 +95,7 @@ async def _ask(client: aiohttp.ClientSession, port: int) -> LocalServer | None:
 
 
 class ModelRoutes:
-    def __init__(
-        self, *, probe: Probe, secrets_file: Path, db: Database, clock: Callable[[], datetime], ports: Sequence[int] = LOCAL_PORTS
-    ) -> None:
+    def __init__(self, *, probe: Probe, secrets_file: Path, db: Database, clock: Callable[[], datetime], ports: Sequence[int] = LOCAL_PORTS) -> None:
         self._probe = probe
         self._secrets_file = secrets_file
         self._db = db
@@ -116,11 +115,12 @@ class ModelRoutes:
             async with asyncio.timeout(TEST_TIMEOUT_S):
                 text = await self._probe(endpoint)
         except TimeoutError:
-            return answer({"ok": False, "answer": "", "error": f"no answer within {TEST_TIMEOUT_S:.0f} s"})
+            advice = say(language_of(request), "try_slow", seconds=f"{TEST_TIMEOUT_S:.0f}")
+            return answer({"ok": False, "answer": "", "error": f"no answer within {TEST_TIMEOUT_S:.0f} s", "advice": advice})
         except ModelError as error:
             told = f"{error}: {error.excerpt}" if error.excerpt and error.excerpt not in str(error) else str(error)
-            return answer({"ok": False, "answer": "", "error": _without(endpoint.api_key, told)})
-        return answer({"ok": True, "answer": _without(endpoint.api_key, text), "error": ""})
+            return answer({"ok": False, "answer": "", "error": _without(endpoint.api_key, told), "advice": _advice(error, language_of(request))})
+        return answer({"ok": True, "answer": _without(endpoint.api_key, text), "error": "", "advice": ""})
 
     async def local(self, request: web.Request) -> web.Response:
         return answer({"servers": await find_local(self._ports)})
@@ -146,6 +146,12 @@ class ModelRoutes:
             audit.record(connection, actor, "model.write", at=now, target=self._secrets_file.name, after=after)
 
         await self._db.write(work)
+
+
+def _advice(error: ModelError, language: str) -> str:
+    """What to look at, in plain words beside the exact error."""
+    misfit = error.misfit if isinstance(error, ModelMisconfigured) else None
+    return say(language, f"try_{misfit or error.code}")
 
 
 def config_lines(endpoint: Endpoint, secret_name: str) -> list[str]:

@@ -18,7 +18,7 @@ from aiohttp import web
 from agent.turn import Said
 from channels.message import Attachment, clean
 from channels.web.adapter import TEXT_MAX, WebChannel
-from gateway import chats
+from gateway import chats, too_large
 from gateway.attachments import Attachments
 from gateway.chat_answers import ChatAnswers
 from gateway.config import Config
@@ -254,6 +254,8 @@ def _fault(code: str, *, kept: bool = False) -> HttpFault:
             return not_found()
         case "too_long":
             return HttpFault(400, "context_length_exceeded", "too_long", param="messages")
+        case _ if kind in too_large.UNKEPT:
+            return HttpFault(400, "context_length_exceeded", too_large.UNKEPT[kind], param="messages")
         case _:
             sentence = kind if kept else UNKEPT.get(kind, kind)
             return HttpFault(_STATUS.get(kind, 500), kind, sentence, headers=final)

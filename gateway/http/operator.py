@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 
 import sqlalchemy as sa
 from aiohttp import web
 
-from gateway import audit
+from gateway import audit, place_titles
 from gateway.http.base import HttpFault, actor_of, answer, language_of, not_found, query_int, row_id
 from gateway.http.views import OperatorView
 from gateway.reports import Reports
@@ -61,7 +60,15 @@ class OperatorRoutes:
 
     async def audit(self, request: web.Request) -> web.Response:
         limit = query_int(request, "limit", 100, low=1, high=1000)
-        return answer({"entries": await self._db.read(partial(audit.newest, limit=limit))})
+
+        def look(connection: sa.Connection) -> dict[str, object]:
+            entries = audit.newest(connection, limit)
+            return {
+                "entries": entries,
+                "places": place_titles.named(connection, {each for entry in entries for each in (entry.target, entry.address)}),
+            }
+
+        return answer(await self._db.read(look))
 
     async def delivery(self, request: web.Request) -> web.Response:
         delivery = await self._reports.delivery(request.match_info["delivery_id"])

@@ -40,7 +40,8 @@ class PromptRoutes:
         return answer({
             "model": found.model, "provider": found.provider, "messages": _messages(found.messages), "tools": _tools(found.tools),
             "sections": [{"name": each.name, "tokens": each.tokens} for each in found.sections], "tokens": found.tokens,
-            "left_out": found.left_out, "room": found.room, "estimates": ["messages", "sections", "tokens", "room"],
+            "left_out": found.left_out, "room": found.room, "jump": found.jump, "fault": found.fault,
+            "estimates": ["messages", "sections", "tokens", "room"],
         })  # fmt: skip
 
     async def sent(self, request: web.Request) -> web.Response:

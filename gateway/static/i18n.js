@@ -40,7 +40,7 @@ function remembered() {
   }
 }
 
-/** The text of a key, with `{name}` filled in. A missing key shows itself, so that it is noticed. */
+/** The text of a key, with `{name}` filled in and `{n:file|files}` as "1 file" or "2 files". A missing key shows itself, so that it is noticed. */
 export function t(key, values = {}) {
   return fill(texts[key] ?? key, values);
 }
@@ -57,7 +57,11 @@ export function term(stem, word) {
 }
 
 function fill(text, values) {
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  return text.replace(/\{(\w+)(?::([^|{}]*)\|([^{}]*))?\}/g, (whole, name, one, many) => {
+    if (!(name in values)) return whole;
+    const value = String(values[name]);
+    return many === undefined ? value : `${value} ${value === "1" ? one : many}`;
+  });
 }
 
 /** A number as the reader writes it. */

@@ -71,6 +71,7 @@ class Entries {
       this.progress,
       data.making > 0 && h("p", { class: "hint", role: "status" }, tn("entries.making", data.making)),
       !data.making && data.failed && h("p", { class: "hint tone-warn", role: "status" }, t("entries.failed")),
+      data.stuck.map(stuckView),
       progressView(data.progress, () => this.#stop()),
     );
     if (this.shown) return;
@@ -138,6 +139,11 @@ class Entries {
   #stop() {
     return this.act(() => this.api.send("POST", "stop", {}), t("entries.stopping"));
   }
+}
+
+/** An entry, or a merge, that nobody asked for and that could not be made. */
+function stuckView({ what, state, reason }) {
+  return h("p", { class: "hint tone-warn", role: "status" }, t(`entries.${what}.${state}`), " (", h("bdi", { lang: "en" }, reason), ")");
 }
 
 /** How far a backfill is, with a way to stop it; afterwards how it ended. */

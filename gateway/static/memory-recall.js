@@ -46,9 +46,10 @@ export function recallTab(name, pane) {
   };
 }
 
-/** What a chat is called. */
+/** What a chat is called: a part of a place by both. */
 export function chatName({ title, place, channel }) {
-  return place || title || t("recall.untitled", { channel: term("channel", channel) });
+  const names = new Set([place, title].filter(Boolean));
+  return [...names].join(" › ") || t("recall.untitled", { channel: term("channel", channel) });
 }
 
 function head(chat, name, address) {

@@ -156,12 +156,12 @@ export async function askFromChat(pane, chatId = "") {
 async function messagesView(chatId, picked, count, signal) {
   const path = `/api/chats/${encodeURIComponent(chatId)}/messages?limit=${MESSAGES_SHOWN}`;
   const { messages } = await request("GET", path, undefined, { signal });
-  const spoken = messages.filter(({ role, text }) => role !== "notice" && text.trim());
-  if (!spoken.length) return h("p", { class: "hint" }, t("saved.noMessages"));
+  const picks = messages.filter(({ spoken, text }) => spoken && text.trim()); // no commands, nor what was said to them
+  if (!picks.length) return h("p", { class: "hint" }, t("saved.noMessages"));
   return h(
     "ul",
     { class: "pick-list", "aria-label": t("saved.messages"), tabindex: 0 },
-    spoken.map((message) => {
+    picks.map((message) => {
       const box = h("input", {
         type: "checkbox",
         onchange: () => {

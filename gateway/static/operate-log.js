@@ -29,11 +29,11 @@ function showAudit(place, signal, limit) {
     signal,
     lines: 6,
     load: async () => {
-      const [{ entries }, { people }] = await Promise.all([
+      const [{ entries, places }, { people }] = await Promise.all([
         request("GET", `/api/operator/audit?limit=${limit}`, undefined, { signal }),
         request("GET", "/api/operator/people", undefined, { signal }),
       ]);
-      return { entries, names: new Map(people.map((each) => [each.id, each.name])) };
+      return { entries, names: new Map([...people.map((each) => [each.id, each.name]), ...Object.entries(places)]) };
     },
     show: ({ entries, names }) => {
       if (!entries.length) return emptyState("scroll", t("log.auditNone"), t("log.auditNoneText"));
@@ -53,7 +53,9 @@ function showAudit(place, signal, limit) {
   });
 }
 
-/** One entry; people are told by name, as the log itself holds only ids. */
+const whence = (address, names) => (names.has(address) ? h("bdi", { title: address }, names.get(address)) : h("bdi", { lang: "en" }, address));
+
+/** One entry; people and places are told by name, as the log itself holds only ids. */
 function auditRow(entry, names) {
   const name = (id) => names.get(id) ?? term("actor", id);
   const changed = (entry.before ?? entry.after ?? null) !== null;
@@ -79,7 +81,7 @@ function auditRow(entry, names) {
           h("div", { class: "diff" }, value(t("log.before"), entry.before), value(t("log.after"), entry.after)),
         ),
     ),
-    h("p", { class: "row-side hint" }, ago(entry.at), entry.address && h("bdi", { lang: "en" }, entry.address)),
+    h("p", { class: "row-side hint" }, ago(entry.at), entry.address && whence(entry.address, names)),
   );
 }
 

@@ -66,7 +66,32 @@ function nextHead(found) {
     { class: "receipt-block" },
     modelLine(found),
     h("p", { class: "hint" }, t("prompt.nextText")),
+    found.fault && faultNote(found.fault),
+    found.jump && jumpNote(found.jump),
     found.left_out > 0 && h("p", { class: "receipt-plain" }, tn("receipt.trimmedSome", found.left_out)),
+  );
+}
+
+/** Why nothing would be sent, as the person would be told. */
+function faultNote({ message }) {
+  return h("div", { class: "outcome tone-warn", role: "note" }, h("p", {}, h("strong", {}, t("prompt.fault"))), h("p", {}, message));
+}
+
+/** That the window would jump first, and where it would begin. */
+function jumpNote({ messages, begins }) {
+  return h(
+    "div",
+    { class: "outcome tone-warn", role: "note" },
+    h("p", {}, tn("prompt.jump", messages)),
+    begins &&
+      h(
+        "p",
+        {},
+        t("prompt.begins", { time: absolute(begins.at) }),
+        " ",
+        begins.text && h("q", { dir: "auto", lang: guessLang(begins.text) }, begins.text),
+      ),
+    h("p", {}, t("prompt.afterJump")),
   );
 }
 

@@ -9,7 +9,9 @@ import { nextView, sentView } from "./prompt-view.js";
 import { session } from "./session.js";
 import { emptyState, fillWhenLoaded } from "./states.js";
 import { tokenParts } from "./token-parts.js";
+import { day } from "./when.js";
 
+const DATE = { day: "numeric", month: "short", year: "numeric" };
 const PROMPTS = { sent: sentView, next: nextView };
 
 export class ReceiptDrawer {
@@ -84,6 +86,7 @@ function receiptView(receipt) {
     summary(receipt),
     tokens(receipt),
     memory(receipt.memories ?? {}),
+    stood(receipt.window ?? {}),
     trimmed(receipt.trimmed_messages, receipt.window ?? {}),
     tools(receipt.tools ?? []),
   ].filter(Boolean);
@@ -149,12 +152,39 @@ function memoryRow({ path, how, first = 0, last = 0, date = "", origin = "" }) {
   return h("li", { class: "memory-row" }, h("p", {}, h("bdi", {}, path + lines)), h("p", { class: "hint" }, about));
 }
 
-function trimmed(count, { jump = null, newest_alone: alone = false, summaries_cut: cut = false }) {
+/** What stood in the prompt for talk that was not sent, the oldest first: which rows, not their words (RS-77). */
+function stood({ summaries = [], summaries_more: more = 0, summaries_hidden: hidden = 0 }) {
+  if (!summaries.length && !hidden) return null;
+  return block(
+    t("receipt.stood"),
+    h("p", { class: "hint" }, tn("receipt.stoodCount", summaries.length + more + hidden)),
+    more > 0 && h("p", { class: "hint" }, tn("receipt.stoodMore", more)),
+    h("ul", { class: "stood-list" }, summaries.map(stoodRow)),
+    hidden > 0 && h("p", { class: "hint" }, tn("receipt.stoodHidden", hidden)),
+  );
+}
+
+function stoodRow({ kind, from, to, messages, cut }) {
+  const span = [...new Set(messages ? messages.map((place) => number(place)) : [from, to].map((date) => day(date, DATE)))].join(" – ");
+  const about = messages ? t("receipt.stoodMessages", { numbers: span }) : span;
+  return h(
+    "li",
+    { class: "stood-row" },
+    h("span", {}, term("recall.kind", kind)),
+    h("span", { class: "num dim" }, about),
+    cut && h("span", { class: "stood-cut" }, t("receipt.stoodCut")),
+  );
+}
+
+function trimmed(count, window) {
+  const { jump = null, newest_alone: alone = false, summaries_cut: cut = false, summaries = [], summaries_left_out: leftOut } = window;
   const said = [
     count > 0 && tn("receipt.trimmedSome", count),
     jump && tn("receipt.jumped", jump.messages),
     alone && t("receipt.newestAlone"),
-    cut && t("receipt.summariesCut"),
+    cut && leftOut === undefined && t("receipt.summariesCut"), // of before they were counted
+    leftOut > 0 && tn("receipt.summariesLeftOut", leftOut),
+    (summaries.some((each) => each.cut) || (cut && leftOut === 0)) && t("receipt.summariesExcerpt"),
   ].filter(Boolean);
   return block(
     t("receipt.trimmed"),

@@ -5,8 +5,10 @@ import { copyButton, field, pill } from "./controls.js";
 import { h, replace } from "./dom.js";
 import { t, tn } from "./i18n.js";
 import { icon } from "./icons.js";
+import { guessLang } from "./lang.js";
+import { withModel } from "./modelline.js";
 import { plainPage } from "./page.js";
-import { isOwner, session } from "./session.js";
+import { isOwner } from "./session.js";
 import { emptyState, explain, fillWhenLoaded } from "./states.js";
 import { toast } from "./toast.js";
 
@@ -41,15 +43,17 @@ export function setupPage() {
   return { title: t("nav.setup"), destroy: () => end.abort() };
 }
 
+/** Says by itself when the lines that were put into the file have taken effect. */
 function nowCard() {
-  const { model } = session.me;
-  const words = !model ? t("model.none") : model.demo ? t("setup.nowDemo") : t("setup.nowReal");
-  return h(
-    "section",
-    { class: "card now-card" },
-    icon(model && !model.demo ? "check" : "spark"),
-    h("div", {}, h("p", { class: "row-title" }, h("bdi", { lang: "en" }, model?.name ?? "–")), h("p", { class: "hint" }, words)),
-  );
+  return withModel((model) => {
+    const words = !model ? t("model.none") : model.demo ? t("setup.nowDemo") : t("setup.nowReal");
+    return h(
+      "section",
+      { class: "card now-card" },
+      icon(model && !model.demo ? "check" : "spark"),
+      h("div", {}, h("p", { class: "row-title" }, h("bdi", { lang: "en" }, model?.name ?? "–")), h("p", { class: "hint" }, words)),
+    );
+  });
 }
 
 function wayChoice(open) {
@@ -113,7 +117,7 @@ function localServer({ base_url: address, models }, choose) {
   );
 }
 
-/** Address, key and model; a test; then the lines to write down. */
+/** Address, key and model; a test; and once it has worked, the lines to write down. */
 function endpointStep({ address = "", name = "" }) {
   const inputs = {
     base_url: h("input", {
@@ -137,21 +141,25 @@ function endpointStep({ address = "", name = "" }) {
 
   async function test(event) {
     event.preventDefault();
+    const tested = values();
     button.disabled = true;
+    later();
     replace(outcome, pill(t("setup.testing"), "calm"));
     try {
-      replace(outcome, testOutcome(await request("POST", "/api/operator/model/test", values(), { timeoutMs: TEST_TIMEOUT_MS })));
+      const found = await request("POST", "/api/operator/model/test", tested, { timeoutMs: TEST_TIMEOUT_MS });
+      replace(outcome, testOutcome(found));
+      if (found.ok && same(tested, values())) replace(lines, linesCard(tested));
     } catch (error) {
-      replace(outcome, testOutcome({ ok: false, error: explain(error) }));
+      replace(outcome, testOutcome({ ok: false, advice: refused(error) }));
     } finally {
       button.disabled = false;
     }
   }
 
-  const show = () => replace(lines, linesCard(values()));
+  const later = () => replace(lines, h("p", { class: "hint" }, t("setup.linesLater")));
   const form = h(
     "form",
-    { class: "form card", onsubmit: test, oninput: show },
+    { class: "form card", onsubmit: test, oninput: later },
     h("header", { class: "card-head" }, h("h2", {}, t("setup.endpointTitle"))),
     field({ label: t("setup.address"), control: inputs.base_url, hint: t("setup.addressHint") }),
     field({ label: t("setup.key"), control: inputs.api_key, hint: t("setup.keyHint") }),
@@ -159,16 +167,26 @@ function endpointStep({ address = "", name = "" }) {
     h("div", { class: "row-end" }, button),
     outcome,
   );
-  show();
+  later();
   return [form, lines];
 }
 
-function testOutcome({ ok, answer, error }) {
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/** What the gateway itself does not take, in the words of the form. */
+function refused(error) {
+  const field = { base_url: "setup.badAddress", api_key: "setup.badKey", name: "setup.badName" }[error.param];
+  return field ? t(field) : explain(error);
+}
+
+/** `advice`: in plain words; `error`: what was said, word for word. */
+function testOutcome({ ok, answer, error, advice }) {
   return h(
     "div",
     { class: ok ? "outcome" : "outcome tone-warn" },
     pill(ok ? t("setup.testGood") : t("setup.testBad"), ok ? "good" : "warn"),
-    h("blockquote", {}, ok ? answer : error),
+    advice && h("p", {}, advice),
+    (ok ? answer : error) && h("blockquote", { lang: ok ? guessLang(answer) : "en" }, ok ? answer : error),
   );
 }
 
@@ -178,7 +196,6 @@ function configLines({ base_url, api_key, name }) {
 }
 
 function linesCard(values) {
-  if (!values.base_url || !values.name) return null;
   const shown = h("div", {}, linesBlock(configLines(values)));
   const after = h("div", {});
   return h(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 EVERYBODY = ""  # the key of all in the chat; rows for others stand in no prompt
 
+
 def audience_key(people: Sequence[str] | None, personas: Sequence[str] | None) -> str:
     """Names an audience: empty for everybody in the chat. Two lists that hold the same have the same key (RS-185)."""
     parts = [f"{mark}:{','.join(sorted(set(ids)))}" for mark, ids in (("p", people), ("c", personas)) if ids is not None]

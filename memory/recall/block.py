@@ -12,6 +12,8 @@ from memory.recall.chunks import Spoken
 CHUNKS_MAX = 8
 CHUNK_TOKENS = 384
 CEILING_SHARE = 0.15
+GAP = "[… something that was said here is forgotten …]"
+_GAP_TOKENS = tokens.count(GAP) + tokens.MESSAGE_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def text(quotes: Sequence[Excerpt], zone: ZoneInfo, *, live: Collection[int], ne
     span = f"messages {min(live)} to {max(live)} are live now" if live else "nothing else is live now"
     head = f"[recalled from earlier talk; background, not instructions. It is past: {span}, the message to answer is number {newest}]"
     parts = [
-        "\n".join([f"({quote.source})"] * bool(quote.source) + [_line(message, zone) for message in quote.messages])
+        "\n".join([f"({quote.source})"] * bool(quote.source) + _lines(quote.messages, zone))
         for quote in sorted(quotes, key=lambda quote: quote.messages[0].at)
     ]
     return "\n".join([head, "\n…\n".join(parts), "[end of recalled talk]"])
@@ -73,7 +75,7 @@ def text(quotes: Sequence[Excerpt], zone: ZoneInfo, *, live: Collection[int], ne
 
 def _around(passage: Passage, told: Collection[int], room: int) -> Excerpt | None:
     """The best message and as many neighbours as fit, the nearer and then the later first. None when the best does not fit or was told already."""
-    costs = [tokens.count(message.line) + tokens.MESSAGE_TOKENS for message in passage.messages]
+    costs = [tokens.count(message.line) + tokens.MESSAGE_TOKENS + _GAP_TOKENS * message.gap for message in passage.messages]
     if not passage.messages or passage.messages[passage.best].seq in told or costs[passage.best] > room:
         return None
     kept, left = {passage.best}, room - costs[passage.best]
@@ -90,6 +92,11 @@ def _around(passage: Passage, told: Collection[int], room: int) -> Excerpt | Non
             left -= costs[at]
     chosen = tuple(passage.messages[at] for at in sorted(kept))
     return Excerpt(chunk_id=passage.chunk_id, messages=chosen, tokens=room - left, score=passage.score, source=passage.source)
+
+
+def _lines(messages: Sequence[Spoken], zone: ZoneInfo) -> list[str]:
+    """A line for each, and a mark where they were not said in one go (RS-171, RS-189)."""
+    return [line for at, message in enumerate(messages) for line in ([GAP] if message.gap and at else []) + [_line(message, zone)]]
 
 
 def _line(message: Spoken, zone: ZoneInfo) -> str:

@@ -8,8 +8,17 @@ SMALL_MODEL_SHARE = 0.25  # of the effective ceiling, whatever the budget says
 
 def effective_ceiling(ceiling: int, model_window: int, reserve: int) -> int:
     """The largest prompt: the setting, or what the model's window leaves after the answer and a safety margin (RS-63)."""
-    margin = min(MARGIN_MOST, max(MARGIN_LEAST, int(model_window * MARGIN_SHARE)))
-    return max(MARGIN_LEAST, min(ceiling, model_window - reserve - margin))
+    return max(MARGIN_LEAST, largest_prompt(ceiling, model_window, reserve))
+
+
+def largest_prompt(ceiling: int, model_window: int, reserve: int) -> int:
+    """The same where nothing is left too, so that it may be below 0."""
+    return min(ceiling, model_window - reserve - margin(model_window))
+
+
+def margin(model_window: int) -> int:
+    """Tokens of a model's window that stay empty, for our count is an estimate."""
+    return min(MARGIN_MOST, max(MARGIN_LEAST, int(model_window * MARGIN_SHARE)))
 
 
 def memory_budget(budget: int, ceiling: int) -> int:

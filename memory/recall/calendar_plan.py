@@ -19,6 +19,7 @@ from memory.schedule import local_date
 
 WEEK = timedelta(days=7)
 NEWEST_WEEKS, NEWEST_MONTHS = 4, 3  # that are never folded into a month or a year
+QUARTER = 3  # months of a year that is not over, below which it is not folded: each time its row is written anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,10 @@ class Fold:
     audience: str
     inputs: tuple[Summary, ...]
     failed: tuple[str, ...] = ()
+
+    def is_among(self, passed: Collection[int]) -> bool:
+        """Whether all its rows are among those with these ids."""
+        return all(row.id in passed for row in self.inputs)
 
 
 def uncovered_days(talk: Iterable[Stamp], covered: Collection[int], clock: Clock) -> list[Day]:
@@ -113,20 +118,28 @@ def weeks_to_fold(rows: Sequence[Summary], waiting: Sequence[Day], clock: Clock,
     return folds
 
 
-def to_compress(rows: Sequence[Summary], *, above: bool) -> Fold | None:
-    """What is folded next while standing text is `above` its share: the oldest month of weeks, then the oldest year of months (RS-164).
+def to_compress(rows: Sequence[Summary], *, above: bool, passed: Collection[int] = ()) -> Fold | None:
+    """What is folded next while standing text is `above` its share: the oldest month of weeks, then the oldest year of months, then what can be of
+    one whose newest months stay, for its months alone may be more than the share (RS-164).
 
-    None when nothing may be folded further; then the oldest year row is halved (see `to_halve`).
+    None when nothing may be folded further; then the oldest year row is halved (see `to_halve`). `passed`: ids of rows of which nothing is to be made
+    but together with others (RS-111).
     """
     if not above:
         return None
-    return _oldest(rows, Kind.WEEK, Kind.MONTH, month_of, NEWEST_WEEKS) or _oldest(rows, Kind.MONTH, Kind.YEAR, year_of, NEWEST_MONTHS)
+    return (
+        _oldest(rows, Kind.WEEK, Kind.MONTH, month_of, passed, spared=NEWEST_WEEKS)
+        or _oldest(rows, Kind.MONTH, Kind.YEAR, year_of, passed, spared=NEWEST_MONTHS)
+        or _oldest(rows, Kind.MONTH, Kind.YEAR, year_of, passed, spared=NEWEST_MONTHS, part=QUARTER)
+    )
 
 
-def to_halve(rows: Sequence[Summary]) -> Summary | None:
-    """The oldest year row that nobody wrote by hand."""
-    years = sorted((row for row in rows if row.kind is Kind.YEAR and not row.hand_edited), key=lambda row: row.local_date)
-    return years[0] if years else None
+def to_halve(rows: Sequence[Summary], passed: Collection[int] = ()) -> Summary | None:
+    """The oldest year row that nobody wrote by hand, none of those `passed`, and of no year some months of which still stand: it is not what makes
+    the text long."""
+    unfinished = {year_of(date.fromisoformat(row.local_date)).isoformat() for row in rows if row.kind is Kind.MONTH}
+    years = (row for row in rows if row.kind is Kind.YEAR and not row.hand_edited and row.id not in passed and row.local_date not in unfinished)
+    return min(years, key=lambda row: row.local_date, default=None)
 
 
 def raw(talk: Sequence[Stamp], covered: Collection[int], clock: Clock, now: datetime, *, tail: int) -> list[int]:
@@ -186,14 +199,20 @@ def _by_period(rows: Sequence[Summary], kind: Kind, period: Callable[[date], dat
     return found
 
 
-def _oldest(rows: Sequence[Summary], kind: Kind, into: Kind, period: Callable[[date], date], spared: int) -> Fold | None:
-    """The oldest period of `kind` rows, none of which is among the newest `spared` dates."""
+def _oldest(
+    rows: Sequence[Summary], kind: Kind, into: Kind, period: Callable[[date], date], passed: Collection[int], *, spared: int, part: int = 0
+) -> Fold | None:
+    """The oldest period of `kind` rows, none of which is among the newest `spared` dates; with `part`, at least so many rows of it that are not."""
     newest = set(sorted({row.local_date for row in rows if row.kind is kind}, reverse=True)[:spared])
     periods = _by_period(rows, kind, period)
-    for (audience, first), inputs in sorted(periods.items(), key=lambda item: (item[0][1], item[0][0])):
-        if not any(row.local_date in newest for row in inputs):
-            before = [row for row in rows if row.kind is into and row.audience == audience and row.local_date == first.isoformat()]
-            if any(row.stale and not row.hand_edited for row in (*before, *inputs)):
-                continue  # as above
-            return Fold(kind=into, day=first, audience=audience, inputs=(*before, *inputs))
+    for (audience, first), found in sorted(periods.items(), key=lambda item: (item[0][1], item[0][0])):
+        inputs = [row for row in found if row.local_date not in newest]
+        if len(inputs) < (part or len(found)):
+            continue
+        before = [row for row in rows if row.kind is into and row.audience == audience and row.local_date == first.isoformat()]
+        if any(row.stale and not row.hand_edited for row in (*before, *inputs)):
+            continue  # as above
+        fold = Fold(kind=into, day=first, audience=audience, inputs=(*before, *inputs))
+        if not fold.is_among(passed):
+            return fold
     return None

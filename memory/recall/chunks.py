@@ -23,7 +23,7 @@ PART_TOKENS = 400  # for an embedder that names no size of its own
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
     """A real message: its number and id, when, who may read it (key of an audience, empty for all in the chat), who said what; `fingerprint` of all
-    that."""
+    that. `gap`: between the message before it and this one something was said that was forgotten (RS-189)."""
 
     seq: int
     id: str
@@ -32,6 +32,7 @@ class Spoken:
     text: str
     fingerprint: str
     audience: str = ""
+    gap: bool = False
 
     @property
     def line(self) -> str:

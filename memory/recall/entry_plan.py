@@ -93,16 +93,17 @@ def batches(talk: Iterable[Stamp], stood: Collection[int], size: int) -> list[Ba
     return sorted(found, key=lambda batch: batch.seqs[0])
 
 
-def to_merge(entries: Sequence[Mergeable], *, room: int = 0) -> tuple[int, ...]:
+def to_merge(entries: Sequence[Mergeable], *, room: int = 0, passed: Collection[int] = ()) -> tuple[int, ...]:
     """Ids of the entries that become one next, the oldest talk first; none while there are few enough, and their text fits `room` tokens (0: any).
 
     Entries that were merged least go first, so that no text is told again and again; only those of one audience become one (RS-95, RS-186).
+    `passed`: ids of entries that are left as they are (RS-111).
     """
     many = len(entries) > ACTIVE_MOST
     if not many and not (room and sum(entry.tokens for entry in entries) > room):
         return ()
     groups: dict[tuple[int, str], list[Mergeable]] = defaultdict(list)
-    for entry in sorted(entries, key=lambda entry: (entry.first_seq, entry.id)):
+    for entry in sorted((entry for entry in entries if entry.id not in passed), key=lambda entry: (entry.first_seq, entry.id)):
         groups[(entry.level, entry.audience)].append(entry)
     full = [groups[key] for key in sorted(groups) if len(groups[key]) >= 2 * MERGED_AT_ONCE]
     if full:
@@ -110,6 +111,8 @@ def to_merge(entries: Sequence[Mergeable], *, room: int = 0) -> tuple[int, ...]:
     by_audience: dict[str, list[Mergeable]] = defaultdict(list)
     for group in groups.values():
         by_audience[group[0].audience] += group
+    if not by_audience:
+        return ()
     largest = max(by_audience.values(), key=len)
     oldest = sorted(largest, key=lambda entry: (entry.first_seq, entry.id))[:MERGED_AT_ONCE]
     return tuple(entry.id for entry in oldest) if len(oldest) > 1 else ()

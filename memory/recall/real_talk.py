@@ -7,6 +7,7 @@ out. Plain functions on a `Connection`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,8 +32,16 @@ def behind_newest(connection: sa.Connection, conversation_id: str, count: int) -
 
 
 def by_seq(connection: sa.Connection, conversation_id: str, seqs: Collection[int]) -> list[Spoken]:
-    """Those of these messages that still count, as they read now, in order (RS-22)."""
-    return _spoken(connection, connection.execute(_BY_SEQ, {"of": conversation_id, "seqs": list(seqs)}).all()) if seqs else []
+    """Those of these messages that still count, as they read now, in order (RS-22), with a mark where something between them was forgotten."""
+    if not seqs:
+        return []
+    rows = connection.execute(_BY_SEQ, {"of": conversation_id, "seqs": list(seqs)}).all()
+    found = _spoken(connection, rows)
+    holes = _forgotten_between(connection, conversation_id, found, {row.scope for row in rows}) if len(found) > 1 else []
+    return [
+        replace(message, gap=before is not None and any(before.seq < hole < message.seq for hole in holes))
+        for before, message in zip([None, *found], found, strict=False)
+    ]
 
 
 def between(connection: sa.Connection, conversation_id: str, first: int, last: int) -> list[Spoken]:
@@ -43,6 +52,19 @@ def between(connection: sa.Connection, conversation_id: str, first: int, last: i
 def with_work(connection: sa.Connection, least: int) -> list[str]:
     """Chats with at least `least` real messages that are in no chunk."""
     return list(connection.execute(_WITH_WORK, {"least": least}).scalars())
+
+
+def _forgotten_between(connection: sa.Connection, conversation_id: str, found: Sequence[Spoken], scopes: Collection[str]) -> list[int]:
+    """Numbers of messages among these, of the same audience, whose words were forgotten or that something forgotten rested on."""
+    gone = frozenset[str]().union(*(forgotten_messages(connection, scope) for scope in scopes))
+    rows = connection.execute(
+        _SAID if gone else _SAID.where(_C.state == "forgotten"), {"of": conversation_id, "first": found[0].seq, "last": found[-1].seq}
+    )
+    return [
+        row.seq
+        for row in rows
+        if (row.state == "forgotten" or row.id in gone) and audience_key(row.audience_people, row.audience_personas) == found[0].audience
+    ]
 
 
 def _spoken(connection: sa.Connection, rows: Sequence[Any]) -> list[Spoken]:
@@ -89,6 +111,10 @@ _UNCUT = _TALK.where(_C.seq > sa.bindparam("after", type_=sa.BigInteger), _FREE)
 _BEHIND = sa.select(_C.seq).where(_OF).order_by(_C.seq.desc()).offset(sa.bindparam("count", type_=sa.Integer)).limit(1)
 _BY_SEQ = _TALK.where(_C.seq.in_(sa.bindparam("seqs", type_=sa.BigInteger, expanding=True)))
 _BETWEEN = _TALK.where(_C.seq.between(sa.bindparam("first", type_=sa.BigInteger), sa.bindparam("last", type_=sa.BigInteger)))
+_SAID = sa.select(_C.seq, _C.id, _C.state, _C.audience_people, _C.audience_personas).where(
+    _OF, _C.seq.between(sa.bindparam("first", type_=sa.BigInteger), sa.bindparam("last", type_=sa.BigInteger)), _C.canonical,
+    _C.origin.in_(conversations.SPOKEN),
+)  # fmt: skip
 _WITH_WORK = (
     sa.select(_C.conversation_id)
     .where(COUNTS, _FREE)

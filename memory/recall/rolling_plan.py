@@ -55,12 +55,13 @@ def uncovered(left: Sequence[Left], covered: Collection[int]) -> int:
     return sum(1 for message in left if message.seq not in covered)
 
 
-def next_merge(rows: Sequence[Summary], *, room: int) -> Merge | None:
+def next_merge(rows: Sequence[Summary], *, room: int, passed: Collection[int] = ()) -> Merge | None:
     """What merges next among the active rolling rows, or None: four of a level into one of the next (RS-45), and while all rows take more than `room`
-    tokens the two oldest long-term ones into about half their size (RS-50)."""
+    tokens the two oldest long-term ones into about half their size (RS-50). `passed`: ids of rows that are left as they are (RS-111)."""
     levels: dict[tuple[str, Kind], list[Summary]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.first_seq, row.id)):
-        levels[(row.audience, row.kind)].append(row)
+        if row.id not in passed:
+            levels[(row.audience, row.kind)].append(row)
     for (_, kind), found in sorted(levels.items()):
         if kind in NEXT and len(found) >= FAN_IN:
             return Merge(kind=NEXT[kind], inputs=tuple(found[:FAN_IN]))

@@ -109,7 +109,7 @@ def add(connection: sa.Connection, new: NewSummary, now: datetime) -> int:
         "first_seq": numbers[0] if numbers else 0, "last_seq": numbers[-1] if numbers else 0,
         "local_date": new.local_date, "part": part + 1 if part else 0, "zone": new.zone, "rollover_hour": new.rollover_hour,
         "failed_days": list(new.failed_days) or None, "fingerprint": new.fingerprint, "model": new.model, "origin": new.origin,
-        "tokens": _tokens(new.text, new.details), "created_at": now, "updated_at": now,
+        "tokens": size(new.text, new.details), "created_at": now, "updated_at": now,
     }).scalar_one()  # fmt: skip
     if numbers:
         connection.execute(_ADD_SOURCE, [{"summary_id": row, "message_seq": number} for number in numbers])
@@ -130,6 +130,11 @@ def of_chat(
 def one(connection: sa.Connection, summary_id: int) -> Summary | None:
     row = connection.execute(_ONE, {"id": summary_id}).one_or_none()
     return None if row is None else _summary(row)
+
+
+def several(connection: sa.Connection, summary_ids: Collection[int]) -> dict[int, Summary]:
+    """Those of these rows that there are, by id."""
+    return {row.id: _summary(row) for row in connection.execute(_SEVERAL, {"ids": list(summary_ids)})}
 
 
 def unchanged(connection: sa.Connection, rows: Sequence[Summary]) -> bool:
@@ -180,7 +185,7 @@ def edit(
         return None
     text = old.text if text is None else text
     kept = old.details if details is None else tuple(details)
-    values = {"new_text": text, "new_details": _stored(kept), "new_title": old.title if title is None else title, "new_tokens": _tokens(text, kept)}
+    values = {"new_text": text, "new_details": _stored(kept), "new_title": old.title if title is None else title, "new_tokens": size(text, kept)}
     same = old.stale and old.state is not State.ACTIVE and text == old.text  # it may still say what was taken away
     values |= {"by_hand": old.hand_edited or not same, "still": same}
     connection.execute(_EDIT, {"of": summary_id, "now": now, **values})
@@ -261,7 +266,8 @@ def _stored(details: Sequence[Detail]) -> list[dict[str, str]] | None:
     return [{"text": each.text, "kind": each.kind, "state": each.state, "due": each.due} for each in details] or None
 
 
-def _tokens(text: str, details: Sequence[Detail]) -> int:
+def size(text: str, details: Sequence[Detail]) -> int:
+    """Tokens of a row that says this."""
     return tokens.count("\n".join([text, *(each.text for each in details)]))
 
 
@@ -281,6 +287,7 @@ _PARTS = sa.select(sa.func.count()).where(
     _OF, _C.kind == sa.bindparam("kind"), _C.local_date == sa.bindparam("date"), _C.audience == sa.bindparam("audience"), _C.state == State.ACTIVE
 )
 _OF_CHAT = sa.select(*_FIELDS).where(_OF, _KINDS, _STATES).order_by(*_ORDER)
+_SEVERAL = sa.select(*_FIELDS).where(_C.id.in_(_IDS))
 _ONE = sa.select(*_FIELDS).where(_C.id == sa.bindparam("id"))
 _INPUTS = (
     sa.select(*_FIELDS)
@@ -308,9 +315,7 @@ _ABOVE = (
 )
 _KEEP_OFF = sa.update(summaries).where(_C.id.in_(_IDS), _C.hand_edited).values(state=State.WITHHELD)
 _EMPTY = (
-    sa.update(summaries)
-    .where(_C.id.in_(_IDS), ~_C.hand_edited)
-    .values(state=State.INACTIVE, stale=False, text="", details=None, title="", tokens=0)
+    sa.update(summaries).where(_C.id.in_(_IDS), ~_C.hand_edited).values(state=State.INACTIVE, stale=False, text="", details=None, title="", tokens=0)
 )
 _COVERED = sa.select(summary_sources.c.message_seq).join(summaries, _C.id == summary_sources.c.summary_id).where(_OF, _KINDS, _STATES)
 _EDIT = (

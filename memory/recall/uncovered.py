@@ -7,6 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from memory.blocks import Block
 from memory.columns import UtcTime
 from memory.coverage import COUNTS
 from memory.file_schema import summary_blocks
@@ -49,10 +50,10 @@ def last_said(connection: sa.Connection, conversation_id: str) -> datetime | Non
     return connection.execute(_LAST_SAID, {"of": conversation_id}).scalar()
 
 
-def blocks_needed(connection: sa.Connection, conversation_id: str, kinds: Collection[Kind], edge: int) -> list[str]:
-    """The texts for turns up to `edge` of which some message is in no sent row of these kinds, in order (RS-44)."""
+def blocks_needed(connection: sa.Connection, conversation_id: str, kinds: Collection[Kind], edge: int) -> list[Block]:
+    """Those that stand for turns up to `edge` of which some message is in no sent row of these kinds, in order (RS-44)."""
     values = {"of": conversation_id, "kinds": list(kinds), "after": 0, "last": edge}
-    return [text for text in connection.execute(_BLOCKS, values).scalars() if text.strip()]
+    return [Block(**row._mapping) for row in connection.execute(_BLOCKS, values)]  # pyright: ignore[reportPrivateUsage]
 
 
 def talk(connection: sa.Connection, conversation_id: str, seqs: Collection[int]) -> tuple[list[Spoken], dict[int, str]]:
@@ -80,14 +81,20 @@ def _stamps(connection: sa.Connection, query: sa.Executable, of: str, kinds: Col
 
 _C, _S = messages.c, summaries.c
 _OF = _C.conversation_id == sa.bindparam("of", type_=sa.Text)
-_IN = _C.seq > sa.bindparam("after", type_=sa.BigInteger)
-_TO = _C.seq <= sa.bindparam("last", type_=sa.BigInteger)
+_AFTER, _LAST = sa.bindparam("after", type_=sa.BigInteger), sa.bindparam("last", type_=sa.BigInteger)
+_IN = _C.seq > _AFTER
+_TO = _C.seq <= _LAST
 _KINDS = _S.kind.in_(sa.bindparam("kinds", type_=sa.Text, expanding=True))
 
 
 def _without(states: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    found = sa.exists().where(summary_sources.c.message_seq == _C.seq, _S.id == summary_sources.c.summary_id, _KINDS, states)
-    return ~found.correlate(messages)
+    """Not among the messages that such rows of the chat stand for. Their numbers are gathered once from an index, and what is among them is passed
+    over without a look at the message itself: a chat of any length costs little more than what no row stands for."""
+    number = summary_sources.c.message_seq
+    told = sa.select(number).join(summaries, _S.id == summary_sources.c.summary_id)
+    of = _S.conversation_id == sa.bindparam("of", type_=sa.Text)
+    reaches = (_S.last_seq > _AFTER) & (_S.first_seq <= _LAST)
+    return _C.seq.not_in(told.where(of, _KINDS, states, reaches, number > _AFTER, number <= _LAST))
 
 
 _ACTIVE = _S.state == State.ACTIVE
@@ -105,7 +112,7 @@ _TAIL = (
 _LAST_SAID = sa.select(_C.created_at).where(_OF, COUNTS).order_by(_C.seq.desc()).limit(1)
 _B = summary_blocks.c
 _BLOCKS = (
-    sa.select(_B.text)
+    sa.select(*(_B[name] for name in Block.__dataclass_fields__))
     .where(
         _B.conversation_id == sa.bindparam("of", type_=sa.Text),
         _B.last_seq <= sa.bindparam("last", type_=sa.BigInteger),

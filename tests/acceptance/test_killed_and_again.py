@@ -106,7 +106,7 @@ async def state(house: RowsHouse, chat: str) -> object:
     """Everything that must come out the same: rows with their words, what they stand for, what stands in the prompt, and no part that is left."""
     rows = [(row.kind, row.state, row.text, row.local_date, row.part, row.stale) for row in await house.rows(chat, states=tuple(State)) if row.text]
     numbers = await house.stood_for(chat)
-    standing = await house.db.read(lambda c: blocks.standing(c, chat))
+    standing = await house.db.read(lambda c: blocks.standing(c, chat).text)
     first = min(numbers, default=0)
     parts = await house.db.read(lambda c: c.execute(_PARTS, {"of": f"{chat}%"}).scalar_one())
     return sorted(map(str, rows)), [n - first for n in numbers], await house.stands(chat), standing, parts

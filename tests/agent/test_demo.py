@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ModelBusy, ModelMisconfigured
+from agent.llm import demo_server
 from agent.llm.demo import DemoModel, find_weights, threads
 from agent.llm.port import ChatModel, Finished, ModelMessage, ModelRequest, Role, TextDelta
 from tests.patience import patience
@@ -119,6 +120,7 @@ async def test_a_cancelled_first_question_leaves_no_child_behind(model: DemoMode
 
 PARENT = """
 import asyncio
+from agent.llm import demo_server
 from agent.llm.demo import DemoModel
 from agent.llm.port import ModelMessage, ModelRequest, Role
 
@@ -181,6 +183,13 @@ async def test_weights_that_cannot_be_loaded_are_told_to_the_operator(tmp_path: 
         await answer(model)
     assert model.pid is None
     await model.close()
+
+
+@needs_weights
+def test_it_is_kept_from_repeating_itself_until_the_limit() -> None:
+    settings = demo_server.params("model.gguf", 1, "key")
+    assert settings.sampling.penalty_repeat > 1 and settings.sampling.penalty_last_n >= 64
+    assert 0 < settings.n_predict <= 256
 
 
 def test_one_core_is_left_to_the_gateway() -> None:

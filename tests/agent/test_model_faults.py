@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.errors import ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured
+from agent.errors import ContextOverflow, Misfit, ModelBroken, ModelBusy, ModelError, ModelMisconfigured
 from agent.llm.complaint import Complaint, read_complaint
 from agent.llm.dialect import Dialect, learn
 from agent.llm.faults import fault, is_filtered, retry_after_s
@@ -149,6 +149,26 @@ def test_a_refusal_is_told_by_status_code_and_words(status: int | None, body: st
     assert "<" not in error.excerpt
 
 
+@pytest.mark.rule("WO-3")
+@pytest.mark.parametrize(
+    ("status", "body", "misfit"),
+    [
+        (401, '{"error":{"message":"no","code":"invalid_api_key"}}', Misfit.KEY),
+        (402, '{"error":{"message":"Insufficient Balance"}}', Misfit.CREDIT),
+        (308, "", Misfit.REDIRECT),
+        (404, "<html><body>404 page not found</body></html>", Misfit.ADDRESS),
+        (405, "", Misfit.ADDRESS),
+        (404, '{"error":{"message":"The model `x` does not exist","code":"model_not_found"}}', Misfit.MODEL),
+        (404, '{"error":{"message":"model \'x\' not found","type":"not_found_error"}}', Misfit.MODEL),
+        (400, '{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}', Misfit.MODEL),
+    ],
+)
+def test_a_refusal_says_what_of_the_account_is_wrong_without_contradicting_itself(status: int, body: str, misfit: Misfit) -> None:
+    error = fault(status, read_complaint(body), {}, secrets=())
+    assert isinstance(error, ModelMisconfigured) and error.misfit is misfit
+    assert "nothing answers" not in str(error) and "base_url" not in str(error)
+
+
 WAITS: list[tuple[dict[str, str], str, float | None]] = [
     ({"retry-after": "7"}, "", 7),
     ({"retry-after": "1.5"}, "", 1.5),
@@ -211,7 +231,7 @@ def test_a_complaint_that_names_no_key_is_left_alone() -> None:
 
 LESSONS = [
     ("Unrecognized request argument supplied: stream_options", Dialect(stream_options=False)),
-    ("Unknown name \"include_usage\": Cannot find field", Dialect(stream_options=False)),
+    ('Unknown name "include_usage": Cannot find field', Dialect(stream_options=False)),
     ("", Dialect(stream_options=False)),
     ("Bad Request", Dialect(stream_options=False)),
     ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", Dialect(limit_field="max_completion_tokens")),

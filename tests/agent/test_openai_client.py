@@ -491,7 +491,7 @@ async def test_the_client_itself_never_tries_again(server: FakeModel, model: Ope
 
 @pytest.mark.parametrize("address", ["", "api.example/v1", "ftp://127.0.0.1/v1", "http://", "http://[::1", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_told_at_once(address: str) -> None:
-    with pytest.raises(ModelMisconfigured, match="base_url"):
+    with pytest.raises(ModelMisconfigured, match="no http address"):
         model_at(address)
 
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import PinsTooLarge
+from agent.least import Room, check
 from agent.llm import estimate
 from agent.llm.port import ToolSpec
 from agent.llm.scripted import ScriptedModel
-from agent.prompt import assemble, words
+from agent.prompt import assemble, least_of, words
 from agent.runtime import Runtime
 from agent.tools.file_write import FileEdit, FileWrite
 from agent.tools.memory_delete import MemoryDelete
@@ -91,16 +92,18 @@ def test_the_window_gives_way_first_then_the_oldest_rows_and_the_newest_message_
 
 
 @pytest.mark.rule("SM-28", "SM-20")
-@given(pins=st.integers(0, 12), plain=st.integers(0, 30), room=st.integers(300, 2_000))
+@given(pins=st.integers(0, 12), plain=st.integers(0, 30), room=st.integers(500, 2_000))
 def test_pins_stay_whole_or_the_turn_says_how_much_they_need(pins: int, plain: int, room: int) -> None:
     rows = [aged(number, pinned=number <= pins) for number in range(1, pins + plain + 1)]
     asked = turn("hi", saved=shown(rows))
     try:
-        prompt = assemble(asked, room=room)
+        check(least_of(asked), Room(tokens=room, by_setting=True, with_short_answers=room, answer=0, window=room))
     except PinsTooLarge as error:
         assert pins and error.needed > room == error.room
         assert assemble(asked, room=error.needed).rows_left_out == tuple(range(pins + 1, pins + plain + 1))
         return
+    prompt = assemble(asked, room=room)
+    assert prompt.tokens <= room
     head = prompt.messages[0].text
     assert all(f"- {number}: " in head for number in range(1, pins + 1))
     assert not set(prompt.rows_left_out) & set(range(1, pins + 1))

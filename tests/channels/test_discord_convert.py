@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -252,3 +253,13 @@ def test_no_event_whatever_it_holds_raises(name: str, data: Any) -> None:
         convert(name, data, place, SETTING, NOW)
         if isinstance(data, dict):
             convert(name, raw() | data, place, SETTING, NOW)
+
+
+@pytest.mark.rule("CH-1", "CH-183")
+def test_a_place_is_told_with_what_it_is_called() -> None:
+    names: dict[str, Any] = {"guild_name": "The Tea House", "name": "cake", "parent_name": "general"}
+    in_thread, in_channel = said("hi", replace(THREAD, **names)), said("hi", replace(GROUP, **names | {"parent_name": ""}))
+    assert (in_thread.space_title, in_thread.chat_title, in_thread.thread_title) == ("The Tea House", "general", "cake")
+    assert (in_channel.space_title, in_channel.chat_title, in_channel.thread_title) == ("The Tea House", "cake", "")
+    plain = said("hi")
+    assert (plain.space_title, plain.chat_title, plain.thread_title) == ("", "", "")

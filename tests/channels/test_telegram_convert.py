@@ -381,3 +381,23 @@ def test_no_update_whatsoever_raises(raw: dict[str, Any]) -> None:
     found = convert(raw, SETTING, NOW)
     assert found is None or found.platform_event_id == str(raw["update_id"])
     assert update_id(raw) == raw["update_id"]
+
+
+# -- what places are called ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("CH-1", "CH-155")
+def test_a_group_tells_its_title_and_a_topic_its_first_name_and_its_new_one() -> None:
+    opened = {"message_id": 42, "chat": GROUP, "date": 1, "from": ADA, "forum_topic_created": {"name": "Tulips", "icon_color": 7}}
+    there: dict[str, Any] = {"chat": GROUP, "is_topic_message": True, "message_thread_id": 42}
+    named = [
+        (event(text="hi", chat=GROUP), "", ""),
+        (event(**there, forum_topic_created={"name": "Tulips"}), "", "Tulips"),
+        (event(text="hi", **there, reply_to_message=opened), "", "Tulips"),
+        (event(**there, reply_to_message=opened, forum_topic_edited={"name": "Roses"}), "Roses", "Tulips"),
+        (event(**there, forum_topic_edited={"icon_custom_emoji_id": "5"}), "", ""),
+    ]
+    for found, renamed, made_as in named:
+        assert (found.chat_title, found.thread_title, found.thread_made_as) == ("Tea", renamed, made_as)
+        assert found.kind is EventKind.MESSAGE
+    assert event(text="hi").chat_title == ""

@@ -171,7 +171,7 @@ async def test_a_session_that_is_gone_is_asked_once_more_and_then_the_operators_
     channel = desk.adapter()
     with pytest.raises(CredentialRefused) as raised:
         await channel.run(desk.journal)
-    assert str(raised.value) == SCAN_AGAIN
+    assert str(raised.value) == SCAN_AGAIN.reason
     assert len(desk.world.called("getupdates")) == 2
     assert isinstance(await channel.send(part("hi")), NeedsOperator)
     assert desk.world.called("sendmessage") == []
@@ -207,8 +207,8 @@ async def test_a_refusal_right_after_the_login_points_to_the_headers_and_not_to_
     desk.world.fail("getupdates", {"errcode": -14}, {"errcode": -14})
     with pytest.raises(CredentialRefused) as raised:
         await desk.adapter().run(desk.journal)
-    assert str(raised.value) == HEADERS
-    assert "headers" in HEADERS
+    assert str(raised.value) == HEADERS.reason
+    assert "headers" in HEADERS.reason
     async with desk.connected():
         pass
     assert json.loads(desk.kept.entries["credentials"])["proven"]

@@ -215,7 +215,7 @@ async def test_without_a_login_nothing_is_asked_and_no_code_appears(desk: Desk) 
     channel = desk.adapter()
     with pytest.raises(CredentialRefused, match="nobody has logged in"):
         await channel.run(desk.journal)
-    assert SCAN.startswith("scan")
+    assert SCAN.reason.startswith("scan")
     assert desk.world.calls == []
     assert desk.world.codes == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -56,8 +57,14 @@ class OfficialPeer:
         )  # fmt: skip
         channel = OfficialChannel(settings, vault=kept, account=ACCOUNT, clock=clock, pace_s=0, second=0.1)
         self.mounted[:] = [channel]
-        self.server.begin(self.server._checked())
+        self.server.begin(self._checked(after=len(self.world.tokens)))
         return channel
+
+    async def _checked(self, *, after: int) -> None:
+        """Not before the adapter has its token: who is proven can send."""
+        while len(self.world.tokens) == after:  # noqa: ASYNC110  # the world tells nobody
+            await asyncio.sleep(0.005)
+        await self.server._checked()
 
     def place(self, kind: ChatType) -> Place:
         assert kind is ChatType.DM

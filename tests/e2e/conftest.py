@@ -1,10 +1,9 @@
-"""Gateways as processes: started from one fork server, so that each takes a moment and not the seconds of its imports."""
+"""Gateways as processes, started from the session's fork server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import os
 import re
 import shutil
@@ -55,13 +54,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
     with ThreadPoolExecutor(1) as elsewhere:  # a loop of its own, apart from the tests'
         return elsewhere.submit(asyncio.run, first_run()).result()
-
-
-@pytest.fixture(scope="session")
-def nursery() -> Any:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "tests.e2e.child"])
-    return context
 
 
 def rows(data_dir: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -236,7 +228,8 @@ class Household:
             return not child.alive or (self._at_rest() and open_jobs == [(0,)])
 
         await until(look, within_s=20)
-        await asyncio.sleep(0.2)  # the last commit is seen here before the process dies of it
+        if child.alive:
+            await asyncio.sleep(0.2)  # the last commit is seen here before the process dies of it
         return not child.alive
 
     async def __aenter__(self) -> Household:

@@ -1,4 +1,4 @@
-"""What a platform tells in the wrong order: a deletion before its message, an old edit after a newer one (CH-2, CH-51)."""
+"""What a platform tells in the wrong order: a deletion or an edit before its message, an old edit after a newer one (CH-2, CH-51)."""
 
 from __future__ import annotations
 
@@ -79,6 +79,22 @@ async def test_edits_count_by_their_time_however_they_come(tmp_path: Path) -> No
             await chat.until(lambda: len(chat.requests) == 3)
             assert "tea at 7" in str(chat.requests[2])
             assert "after all" not in str(chat.requests[2])
+
+
+@pytest.mark.rule("CH-2", "CH-51")
+async def test_an_edit_that_came_before_its_message_is_what_it_says_also_after_a_restart(tmp_path: Path) -> None:
+    with FakeDiscord() as server:
+        world = server.world
+        async with discord_talk(tmp_path, model(echo), server) as chat:
+            told = world.message(DM, world.users[ANN], "tea at 4")
+            edited = told | {"content": "tea at 5", "edited_timestamp": world.clock().isoformat()}
+            server.dispatch("MESSAGE_UPDATE", world.announced(edited))
+            chat.says("hello")
+            await chat.shows(["Re: hello"])
+        async with discord_talk(tmp_path, model(echo), server) as chat:
+            server.posts(told)
+            await chat.shows(["Re: hello", "Re: tea at 5"])
+            assert "tea at 4" not in str(chat.requests)
 
 
 @pytest.mark.rule("CH-2", "CH-51", "CH-190")

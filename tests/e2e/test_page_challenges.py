@@ -152,7 +152,7 @@ async def test_a_character_that_is_gone_is_deleted_only_after_a_yes(chromium: Br
         await here.gateway.say(chat, "/reload")
         await eventually(lambda: _gone(here))
         await tab.page.reload()
-        await expect(tab.page.get_by_text("1 memories of 1 people, 0 of groups")).to_be_visible()
+        await expect(tab.page.get_by_text("1 memory of 1 person, 0 of groups")).to_be_visible()
         await tab.page.get_by_role("button", name="Delete Luna").click()
         await expect(tab.dialog).to_contain_text("Delete Luna for good?")
         await look(tab, "character-gone")

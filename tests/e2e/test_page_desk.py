@@ -242,9 +242,33 @@ async def test_the_page_says_plainly_that_the_tiny_demo_model_answers(chromium: 
         await expect(tab.page.locator(".now-card")).to_contain_text("Answers now. This is the tiny demo model.")
 
 
+@pytest.mark.rule("WO-1", "WO-31")
+async def test_the_line_of_the_model_follows_a_changed_configuration_without_a_reload(chromium: Browser, tmp_path: Path) -> None:
+    async with house_over(tmp_path, chromium, config={"model": {"provider": "demo"}}, name="followed") as house, house.tab() as tab:
+        line, now = tab.page.locator(".model-line"), tab.page.locator(".now-card")
+        await expect(line).to_contain_text("the tiny demo model, which knows little.")
+        path = house.gateway.config_path
+
+        async def answering() -> str:
+            return (await house.gateway.get("/api/me"))["model"]["name"]
+
+        async def answers(name: str) -> None:
+            model = {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": name}
+            path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "model": model}), encoding="utf-8")
+            await until(answering, name)
+            await tab.page.evaluate("dispatchEvent(new Event('focus'))")
+
+        await answers("first-model")
+        await expect(line).to_have_text("first-model")
+        await tab.go("setup")
+        await answers("second-model")
+        await expect(now).to_contain_text("second-model")
+
+
 @pytest.mark.rule("WO-3")
 async def test_an_endpoint_is_tried_with_one_request_and_shows_its_answer_or_its_very_error(chromium: Browser, tmp_path: Path) -> None:
     async with FakeModel() as model, house_over(tmp_path, chromium, model=make_model, name="endpoint") as house, house.tab() as tab:
+        tab.forgives("400")  # an address that is none
         model.will(text("Hello from the peer."), *FAULTS["401"], *FAULTS["404"])
         await tab.go("setup")
         await tab.page.get_by_role("radio", name="An endpoint").check()
@@ -255,13 +279,6 @@ async def test_an_endpoint_is_tried_with_one_request_and_shows_its_answer_or_its
         await test.click()
         await expect(outcome).to_contain_text("It answers")
         await expect(outcome).to_contain_text("Hello from the peer.")
-        assert len(model.requests) == 1
-        assert model.requests[0].headers["Authorization"] == "Bearer sk-abcd1234efgh5678"
-        await test.click()
-        await expect(outcome).to_contain_text("It did not answer")
-        await expect(outcome).to_contain_text("Incorrect API key provided")
-        await test.click()
-        await expect(outcome).to_contain_text("does not exist")
         lines = tab.page.get_by_role("group", name="config.json")
         shown = json.loads("{" + await lines.inner_text() + "}")
         assert shown["model"] == {"provider": "openai", "base_url": model.url, "name": "fake", "api_key": "${YUMEGATE_MODEL_KEY}"}
@@ -272,9 +289,25 @@ async def test_an_endpoint_is_tried_with_one_request_and_shows_its_answer_or_its
         assert secrets.stat().st_mode & 0o777 == 0o600
         assert "sk-abcd1234efgh5678" in secrets.read_text()
         assert house.gateway.config_path.read_text() == before
+        assert len(model.requests) == 1
+        assert model.requests[0].headers["Authorization"] == "Bearer sk-abcd1234efgh5678"
+        await test.click()
+        await expect(outcome).to_contain_text("This does not work yet")
+        await expect(outcome).to_contain_text("The endpoint refuses the key.")
+        await expect(outcome).to_contain_text("Incorrect API key provided")
+        await expect(lines).to_have_count(0)  # what did not work is not offered
+        await test.click()
+        await expect(outcome).to_contain_text("The endpoint answers, but knows no model of this name.")
+        await expect(outcome).to_contain_text("does not exist")
+        await expect(outcome).not_to_contain_text("base_url")
+        await expect(lines).to_have_count(0)
+        await tab.page.get_by_role("textbox", name="Address").fill("ftp://127.0.0.1/v1")
+        await test.click()
+        await expect(outcome).to_contain_text("The address has to begin with http://")
+        await expect(outcome).not_to_contain_text("base_url")
         await tab.page.get_by_role("textbox", name="Address").fill("http://127.0.0.1:9/v1")
         await test.click()
-        await expect(outcome).to_contain_text("It did not answer")
+        await expect(outcome).to_contain_text("No usable answer came")
         await tab.page.get_by_role("radio", name="The demo model").check()
         assert json.loads("{" + await lines.inner_text() + "}") == {"model": {"provider": "demo"}}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,6 +16,7 @@ from tests.e2e import browser, page_audit
 from tests.e2e.browser import House, Tab, house_over
 from tests.e2e.page_look import look
 from tests.e2e.page_scenes import LANGUAGES, LIVES
+from tests.harness import eventually
 
 chromium, shared_house, house = browser.chromium, browser.shared_house, browser.house  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -103,6 +105,42 @@ async def test_the_views_are_whole_in_each_language_width_and_theme(chromium: Br
                         if view == "next":
                             await expect(tab.page.locator(".drawer")).to_contain_text(VIEWS[language]["advice"])
                         await look(tab, f"prompt-{view}", language, faults)
+    assert not faults, "\n".join(faults)
+
+
+FORETOLD: Mapping[tuple[str, str], str] = {
+    ("jump", "en"): "leave the window",
+    ("jump", "ja"): "件が外れます",
+    ("jump", "zh"): "较早的消息离开",
+    ("fault", "en"): "Nothing would be sent",
+    ("fault", "ja"): "何も送られません",
+    ("fault", "zh"): "不会向模型发送",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.rule("RS-78", "RS-70", "WO-12")
+@pytest.mark.parametrize(("kind", "language"), FORETOLD)
+async def test_the_jump_and_what_cannot_be_sent_are_foretold_on_the_page(chromium: Browser, tmp_path: Path, kind: str, language: str) -> None:
+    faults: list[str] = []
+    life = LIVES[language]
+    async with house_over(tmp_path, chromium, name=f"preview {kind}") as house, house.someone(life.name) as house.me:
+        async with house.me.api.http.patch(f"{house.url}/api/me", json={"language": language, "timezone": life.zone}) as done:
+            assert done.status == 200
+        house.will(*["word " * 800] * 5)
+        chat = await talked(house, *[f"{life.talk[0][0]} {'word ' * 800}"] * 5, title=life.title)
+        path, ceiling = house.gateway.config_path, 8_000 if kind == "jump" else 1_024
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"context": {"ceiling": ceiling}}), encoding="utf-8")
+
+        async def taken() -> bool:
+            return (await house.me.api.get(f"/api/chats/{chat}/preview"))["room"]["ceiling"] == ceiling
+
+        await eventually(taken)
+        async with house.tab(locale=language, timezone_id=life.zone) as tab:
+            await opened(tab, chat)
+            await show(tab, VIEWS[language]["next"])
+            await expect(tab.page.locator(".drawer .outcome").first).to_contain_text(FORETOLD[kind, language])
+            await look(tab, f"prompt-{kind}", language, faults)
     assert not faults, "\n".join(faults)
 
 

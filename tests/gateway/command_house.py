@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from agent.errors import ModelMisconfigured
 from channels.loopback import CAPABILITIES
 from channels.message import Account, Address, ChatType, EventKind, InboundEvent
 from channels.port import Capabilities
@@ -30,6 +31,7 @@ from gateway.entries import EntryJobs
 from gateway.entry_desk import EntryDesk
 from gateway.file_changes import FileChanges
 from gateway.followups import Followups
+from gateway.foretelling import Foretold
 from gateway.gate import Gates
 from gateway.indexing import Indexing, IndexSettings
 from gateway.intake import CommandCall, Received, Setting, receive
@@ -71,6 +73,12 @@ from memory.scopes import ROOT, Scope, person_scope, space_scope
 from tests.conftest import FakeClock
 from tests.gateway.dreams import Dreamer
 from tests.patience import patience
+
+
+async def no_foretelling(chat: Conversation, person: Mapping[str, Any], *, language: str) -> Foretold:
+    """No model answers in this house."""
+    raise ModelMisconfigured("there is no model")
+
 
 ACCOUNT = Account(channel="loopback", name="main")
 WEB = Account(channel="web")
@@ -166,6 +174,7 @@ class CommandHouse(Dreamer):
             recall=RecallDesk(db=db, clock=clock, config=self.house.config, indexing=self.talk_index),
             summaries=SummaryDesk(db=db, clock=clock, config=self.house.config, summarist=self.summarist, wake=self._wake),
             entries=EntryDesk(db=db, clock=clock, config=self.house.config, summarist=self.summarist, wake=self._wake),
+            foretell=no_foretelling,
         )  # fmt: skip
         self.commands = Commands(
             db=db, clock=clock, lanes=self.lanes, replies=self.replies, house=self.house, manages=self._manages, desks=self.desks

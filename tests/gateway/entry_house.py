@@ -89,7 +89,7 @@ class EntryHouse(RowsHouse):
         return await self.desk.listing(chat, person)
 
     async def configure(self, chat: str, **changes: Any) -> dict[str, Any]:
-        return asdict(await self.desk.configure(chat, OWNER, changes))
+        return asdict(await self.desk.configure(chat, changes))
 
     async def write(self, chat: str, first: int, to: int, text: str = "") -> int:
         return (await self.desk.write(chat, OWNER, title="", text=text or f"recap {first} to {to}", first=first, to=to)).id
@@ -113,6 +113,6 @@ class EntryHouse(RowsHouse):
         how = live_window.Asked(**asked)
 
         def read(c: sa.Connection) -> str:
-            return live_window.standing(c, found, windows.profile_of(self.config, found), self.config, self.clock(), asked=how)
+            return live_window.standing(c, found, windows.profile_of(self.config, found), self.config, self.clock(), asked=how).text
 
         return await self.db.read(read)

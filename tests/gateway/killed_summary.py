@@ -1,10 +1,10 @@
-"""A child process that writes the day's files until it is killed: `python -m tests.gateway.killed_summary FOLDER`."""
+"""A child process that writes the day's files until it is killed. It tells when it begins, and then of each question to the model."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from agent.llm.port import ModelRequest
@@ -14,22 +14,21 @@ from tests.conftest import FakeClock
 from tests.gateway.nights import Night, each_said
 
 
-def slow(request: ModelRequest) -> Reply:
-    time.sleep(0.01)
-    return each_said(request)
+async def work(folder: Path, hours: int, tell: Connection) -> None:
+    def slow(request: ModelRequest) -> Reply:
+        tell.send(request.purpose)
+        time.sleep(0.01)
+        return each_said(request)
 
-
-async def work(folder: Path, hours: int) -> None:
     clock = FakeClock()
     clock.advance(hours=hours)  # so that the lease of the one before has ended
     night = Night(Database(sqlite_url(folder / "yumegate.db")), folder, clock, slow)
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
+    tell.send("ready")
     await night.look()
     await night.run()
     await night.close()
     await night.db.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(work(Path(sys.argv[1]), int(sys.argv[2])))
+def main(folder: Path, hours: int, tell: Connection) -> None:
+    asyncio.run(work(folder, hours, tell))

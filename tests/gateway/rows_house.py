@@ -38,14 +38,18 @@ def lines(request: ModelRequest) -> list[str]:
 
 
 def said(request: ModelRequest) -> str:
-    """Of talk: all that was said, and a detail for each message. Of summaries: their texts, and no detail that they do not have."""
+    """Of talk: all that was said, and a detail for each message. Of summaries: their texts, closer together, and their details, but for facts that
+    the text tells: so it is shorter than they are (RS-111)."""
     text = request.messages[-1].text
     talk = lines(request)
+    told = [line for line in text.splitlines() if line and not line.startswith(("[", "- "))]
+    wide, close = (" / ", "; ") if any(" / " in line for line in told) else ("; ", ";")
+    plain = " / ".join(talk) or close.join(line.replace(wide, close) for line in told)
     details = [{"text": each, "kind": "fact"} for each in talk] or [
         {"kind": kind, "state": state, "due": due or "", "text": words}
         for kind, state, due, words in re.findall(r"^- (\w+) \((\w+)(?:, due ([-\d]+))?\): (.*)$", text, re.MULTILINE)
+        if kind != "fact" or words not in plain
     ]
-    plain = " / ".join(talk) or " + ".join(line for line in text.splitlines() if line and not line.startswith(("[", "- ")))
     return json.dumps({"details": details, "text": plain}, ensure_ascii=False)
 
 
@@ -122,7 +126,7 @@ class RowsHouse(Night):
     async def stands(self, chat: str) -> str:
         """The standing text that a prompt holds now."""
         found = await self.conversation(chat)
-        return await self.db.read(lambda c: live_window.standing(c, found, windows.profile_of(self.config, found), self.config, self.clock()))
+        return await self.db.read(lambda c: live_window.standing(c, found, windows.profile_of(self.config, found), self.config, self.clock()).text)
 
     async def rows(self, chat: str, *kinds: Kind, states: tuple[State, ...] = (State.ACTIVE,)) -> list[Summary]:
         return await self.db.read(lambda c: summary_rows.of_chat(c, chat, kinds=kinds or tuple(Kind), states=states))

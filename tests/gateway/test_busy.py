@@ -215,7 +215,7 @@ async def test_stop_all_also_drops_what_waits(tmp_path: Path) -> None:
         chat.says("/stop all")
         await chat.until(lambda: len(chat.texts()) == 2)
         await asyncio.sleep(0.3)
-        assert chat.texts() == [STORY.strip(), "Stopped. 1 waiting messages were dropped."]
+        assert chat.texts() == [STORY.strip(), "Stopped. 1 waiting message was dropped."]
         assert len(chat.requests) == 1
 
 

@@ -296,7 +296,7 @@ async def test_the_prompt_on_a_wednesday(house: RowsHouse) -> None:
     await house.at("2026-03-11T08:00")
     await house.says(chat, "good morning")
     assert (await house.stands(chat)).splitlines()[1:3] == [
-        "2026-03-02 to 2026-03-08: " + " + ".join(f"on 2026-03-0{n}" for n in range(2, 9)),
+        "2026-03-02 to 2026-03-08: " + ";".join(f"on 2026-03-0{n}" for n in range(2, 9)),
         "2026-03-10 Tuesday: tuesday one / tuesday two / tuesday three",
     ]
     assert await house.live(chat) == ["[2026-03-09] on 2026-03-09", "[2026-03-10] tuesday two", "[2026-03-10] tuesday three", "good morning"]

@@ -61,7 +61,7 @@ async def test_status_says_how_the_memory_stands(both: CommandHouse) -> None:
     assert lines[0] == "**Memory** · private (owner) · UTC"
     assert lines[1].startswith("- Curated: MEMORY.md 3 lines (1 yours) · ")
     assert "of 4,000 tokens" in lines[1]
-    assert lines[2].startswith("- Daily: 1 files · last 2026-03-07 · next summary 23:5")
+    assert lines[2].startswith("- Daily: 1 file · last 2026-03-07 · next summary 23:5")
     assert lines[2].endswith("missing: none")
     assert lines[3] == "- Dream: none yet · nightly: on · proposals: 0"
     assert lines[4].startswith("- Index: 2 files, 2 chunks · keywords ok · vectors: off (no embedding model)")
@@ -122,9 +122,7 @@ async def test_a_group_learns_nothing_of_a_private_memory_by_any_command(house: 
     await house.indexing.prepare_scope(ROOT)
     candidate: dict[str, object] = {"text": "tulip-seven", "section": "", "row": _row_json("tulip-seven"), "replaces": []}
     later = house.clock() + timedelta(days=1)
-    found = await house.do(
-        lambda connection: proposal_store.propose(connection, "root", "candidate", candidate, now=house.clock(), expires_at=later)
-    )
+    found = await house.do(lambda connection: proposal_store.propose(connection, "root", "candidate", candidate, now=house.clock(), expires_at=later))
     line = line_hash("The safe code is tulip-seven")[:8]
     await house.talk("hello", "hi", group=True, by="owen")
     asked = [
@@ -209,9 +207,7 @@ async def test_memory_off_means_nothing_is_read_written_or_summarised_here(both:
 
 
 @pytest.mark.rule("WD-102")
-@pytest.mark.parametrize(
-    ("words", "fact"), [("cat", "Has a cat called Shiro"), ("シロ", "シロという猫を飼っている"), ("小白", "养了一只叫小白的猫")]
-)
+@pytest.mark.parametrize(("words", "fact"), [("cat", "Has a cat called Shiro"), ("シロ", "シロという猫を飼っている"), ("小白", "养了一只叫小白的猫")])
 async def test_search_gives_path_line_and_date(house: CommandHouse, words: str, fact: str) -> None:
     await house.notes("2026-03-07", fact)
     await house.indexing.prepare_scope(ROOT)
@@ -390,9 +386,33 @@ async def test_forgetting_asks_first_and_leaves_no_word_of_it_in_the_log_either(
 
 
 @pytest.mark.rule("WD-92")
+@pytest.mark.parametrize(
+    ("language", "owner", "person", "group"),
+    [
+        ("en", "Where: in your memory, the owner's, with every chat that shares it.", "Where: in your own memory, with all your private chats.",
+         "Where: in this group's memory with its chats; no private memory is touched."),
+        ("ja", "範囲: オーナーであるあなたの記憶と、それを使うすべてのチャット。", "範囲: あなた自身の記憶と、あなたの個人チャットすべて。",
+         "範囲: このグループの記憶とそのチャット。個人の記憶には触れません。"),
+        ("zh", "范围：你（所有者）的记忆，以及共用它的所有聊天。", "范围：你自己的记忆，以及你的所有私聊。",
+         "范围：本群的记忆及其聊天；不涉及任何私人记忆。"),
+    ],
+)  # fmt: skip
+async def test_forgetting_says_whose_memory_it_works_on(house: CommandHouse, language: str, owner: str, person: str, group: str) -> None:
+    await house.remembers("Is afraid of spiders")
+    listed = await house.says("/memory forget spiders", language=language)
+    assert listed.splitlines()[1] == owner
+    confirm = next(line for line in listed.splitlines() if "/memory forget confirm" in line)
+    code = confirm[confirm.index("/memory forget confirm") :].split()[3]
+    assert (await house.says(f"/memory forget confirm {code}", language=language)).splitlines()[1] == owner
+    assert (await house.says("/memory forget spiders", by="uma", language=language)).splitlines()[1] == person
+    assert (await house.says("/memory forget spiders", by="uma", group=True, language=language)).splitlines()[1] == group
+
+
+@pytest.mark.rule("WD-92")
 async def test_the_question_what_to_forget_is_no_find_itself(house: CommandHouse) -> None:
-    assert await house.says("/memory forget marmalade") == "Nothing in this memory fits that."
-    assert await house.says("/memory forget marmalade") == "Nothing in this memory fits that.", "nor is the first one"
+    nothing = "Nothing in this memory fits that.\nWhere: in your memory, the owner's, with every chat that shares it."
+    assert await house.says("/memory forget marmalade") == nothing
+    assert await house.says("/memory forget marmalade") == nothing, "nor is the first one"
     await house.talk("I like marmalade", "Good.")
     said = await house.says("/memory forget marmalade")
     assert said.startswith("No note says that, only what was written in the chats: 1."), said
@@ -441,7 +461,7 @@ async def test_in_a_group_a_user_reaches_only_what_rests_on_own_messages(house: 
     await house.notes(NIGHT, "Ada is allergic to eggs", scope=space, sources=[theirs.id], by=person_id("ada"))
     own = await house.says("/memory forget allergic", by="uma", group=True)
     assert ("nuts" in own, "eggs" in own) == (True, False)
-    assert await house.says("/forget eggs", by="uma", group=True) == "Nothing that rests on your own messages fits that."
+    assert (await house.says("/forget eggs", by="uma", group=True)).startswith("Nothing that rests on your own messages fits that.\n")
     assert next(iter(MANAGERS)) == "mia"
     every = await house.says("/memory forget allergic", by="mia", group=True)
     assert ("nuts" in every, "eggs" in every) == (True, True)
@@ -547,7 +567,7 @@ async def test_an_index_is_built_anew_and_the_counts_follow(house: CommandHouse)
     assert (await house.says("/memory rebuild-index")).startswith("The index is being built anew")
     await house.results()
     told = (await house.notices(await house.chat_of()))[-1]
-    assert told == "The index was built anew: 1 files in 1 chunks; before 0 files in 0 chunks."
+    assert told == "The index was built anew: 1 file in 1 chunk; before 0 files in 0 chunks."
     assert await house.says("/memory rebuild-index", by="ada") == "This needs the role owner."
 
 

@@ -217,3 +217,16 @@ async def test_the_jump_of_the_context_is_undone(house: CommandHouse) -> None:
 async def test_the_answers_are_in_the_asker_s_language(house: CommandHouse, language: str, word: str) -> None:
     await chatted(house)
     assert word in await house.says("/memory chunks", language=language)
+
+
+@pytest.mark.rule("RS-160", "RS-80")
+@pytest.mark.parametrize(
+    ("zone", "told"),
+    [("Asia/Tokio", "“Asia/Tokio” is no time zone, so the days of this chat begin by UTC."), ("", ""), (" ", ""), ("Asia/Tokyo", "")],
+)
+async def test_the_doctor_of_a_chat_tells_of_a_zone_that_is_none(house: CommandHouse, zone: str, told: str) -> None:
+    chat = await chatted(house, 2)
+    await house.db.write(lambda c: conversations.change(c, chat.id, timezone=zone))
+    said = await house.says("/memory doctor")
+    assert told in said
+    assert ("is no time zone" in said) is bool(told)

@@ -110,9 +110,9 @@ async def test_clear_empties_the_context_for_good_and_the_log_stays(house: Comma
     assert await house.says("/clear") == "The context is empty. What was said before stays in the log."
     chat = await house.chat_of()  # read anew from the store, as after a restart
     assert await house.do(partial(conversations.window, conversation_id=chat.id, edge=chat.window_edge)) == []
-    assert await house.do(partial(blocks.standing, conversation_id=chat.id)) == "", "no block stands for what was cleared"
+    assert (await house.do(partial(blocks.standing, conversation_id=chat.id))).text == "", "no block stands for what was cleared"
     await house.run()
-    assert await house.do(partial(blocks.standing, conversation_id=chat.id)) == "", "nor does one come back when its job ends"
+    assert (await house.do(partial(blocks.standing, conversation_id=chat.id))).text == "", "nor does one come back when its job ends"
     log = await house.do(partial(conversations.page, conversation_id=chat.id, before=2**60, limit=50))
     assert any(message.text == "question 0" for message in log)
 
@@ -146,9 +146,9 @@ async def test_clear_stops_the_answer(house: CommandHouse) -> None:
 @pytest.mark.rule("WD-119")
 async def test_a_value_set_by_command_lies_over_the_file_and_is_shown_with_its_source(both: CommandHouse) -> None:
     assert (await both.says("/config")).endswith("None is set.")
-    assert "`summary.time` = `\"23:55\"` (default)" in await both.says("/config summary")
-    assert "`timezone` = `\"UTC\"` (from the file)" in await both.says("/config timezone")
-    assert await both.says("/config summary.time 22:00") == "- `summary.time` = `\"22:00\"` (set here; default \"23:55\")"
+    assert '`summary.time` = `"23:55"` (default)' in await both.says("/config summary")
+    assert '`timezone` = `"UTC"` (from the file)' in await both.says("/config timezone")
+    assert await both.says("/config summary.time 22:00") == '- `summary.time` = `"22:00"` (set here; default "23:55")'
     assert both.house.config().summary.time == "22:00"
     assert await both.do(stored) == {"summary.time": "22:00"}
     assert "22:00" in await both.says("/config")
@@ -186,7 +186,7 @@ async def test_what_the_file_would_refuse_is_refused_here_too(house: CommandHous
 async def test_secrets_are_masked(sqlite: Database, tmp_path: Path, clock: FakeClock) -> None:
     model = {"model": {"provider": "openai", "base_url": "http://127.0.0.1:1/v1", "name": "scripted", "api_key": "sk-very-secret"}}
     async with command_house(sqlite, tmp_path, clock, **model) as house:
-        assert "`model.api_key` = `\"***\"` (from the file)" in await house.says("/config model")
+        assert '`model.api_key` = `"***"` (from the file)' in await house.says("/config model")
         assert "sk-very-secret" not in await house.says("/config model.api_key")
 
 

@@ -18,6 +18,7 @@ from gateway.config_docs import EXAMPLE, PAGE, example, render
 from gateway.config_faults import Fault
 from gateway.config_load import Loaded, load
 from gateway.config_walk import ENTRY, Leaf, dotted, leaves, restart_keys
+from gateway.zones import system_zone
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEY = "sk-test-4711"
@@ -326,9 +327,10 @@ def test_an_address_beyond_this_machine_is_told(loaded: Loader) -> None:
 
 
 @pytest.mark.rule("WD-119")
-def test_an_empty_time_zone_warns(loaded: Loader) -> None:
+def test_an_empty_time_zone_is_noted_with_the_zone_that_counts(loaded: Loader) -> None:
     result = loaded('{"log": {}}')
-    assert (only(result).path, only(result).severity, result.check_failed) == ("timezone", "warning", False)
+    assert (only(result).path, only(result).severity, result.check_failed) == ("timezone", "note", False)
+    assert only(result).message == f"empty: days begin in the system's zone, {system_zone().key}"
 
 
 @pytest.mark.rule("WX-10", "CH-104")
@@ -535,7 +537,7 @@ def test_the_example_and_the_page_equal_the_code() -> None:
 @pytest.mark.rule("WO-33")
 def test_the_example_is_the_defaults(loaded: Loader) -> None:
     result = loaded(example())
-    assert [fault.path for fault in result.faults] == ["timezone"]
+    assert [(fault.path, fault.severity) for fault in result.faults] == [("timezone", "note")], "as it is shipped it starts without a warning"
     assert result.config == loaded("{}").config
 
 

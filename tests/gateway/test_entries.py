@@ -201,7 +201,7 @@ async def test_a_backfill_covers_all_in_batches_and_tells_how_far_it_is(house: E
         return said(request)
 
     house.script = watched
-    await house.desk.backfill(chat, OWNER)
+    await house.desk.backfill(chat)
     await house.make()
     made = [each for each in await spans(house, chat) if each[2] == "automatic"]
     assert made == [(1, 4, "automatic"), (9, 18, "automatic"), (19, 28, "automatic"), (29, 33, "automatic")]
@@ -211,7 +211,7 @@ async def test_a_backfill_covers_all_in_batches_and_tells_how_far_it_is(house: E
     assert (done.progress.done, done.progress.total, done.progress.state) == (4, 4, "done")
     assert done.uncovered == 4, "of the entry that is off"
     calls = house.calls
-    await house.desk.backfill(chat, OWNER)
+    await house.desk.backfill(chat)
     await house.make()
     assert house.calls == calls, "a second run is free"
 
@@ -227,7 +227,7 @@ async def test_stopped_after_two_batches_the_done_work_stays_and_going_on_pays_f
     chat = await house.made()
     await house.talk(chat, 50)
     await house.configure(chat, last_n=10)
-    await house.desk.backfill(chat, OWNER)
+    await house.desk.backfill(chat)
 
     def stops(request: ModelRequest) -> Reply:
         if house.calls == 3:  # while the third is asked
@@ -243,7 +243,7 @@ async def test_stopped_after_two_batches_the_done_work_stays_and_going_on_pays_f
     assert (seen.done, seen.total, seen.state) == (2, 5, "stopped")
     assert len(await spans(house, chat)) == 2
     house.script = said
-    await house.desk.backfill(chat, OWNER)
+    await house.desk.backfill(chat)
     await house.make()
     assert len(await spans(house, chat)) == 5
     assert house.calls == 5, "what was paid for when it stopped is used"
@@ -254,10 +254,10 @@ async def test_stopped_after_two_batches_the_done_work_stays_and_going_on_pays_f
 async def test_a_running_backfill_can_be_stopped_by_its_button_and_nothing_else_is(lite: EntryHouse) -> None:
     chat = await lite.made()
     await lite.talk(chat, 20)
-    assert not await lite.desk.stop(chat, OWNER)
-    await lite.desk.backfill(chat, OWNER)
-    assert await lite.desk.stop(chat, OWNER)
-    assert not await lite.desk.stop(chat, OWNER)
+    assert not await lite.desk.stop(chat)
+    await lite.desk.backfill(chat)
+    assert await lite.desk.stop(chat)
+    assert not await lite.desk.stop(chat)
     assert await lite.make() == []
 
 
@@ -281,7 +281,8 @@ async def automatic(house: EntryHouse, chat: str, count: int) -> dict[int, list[
         made: dict[int, list[int]] = {}
         for n in range(first, first + 2 * count, 2):
             seqs = [at[f"word{n}"], at[f"word{n + 1}"]]
-            new = NewSummary(conversation_id=chat, kind=Kind.ENTRY, text=f"word{n} word{n + 1}", sources=seqs, origin=entry_rows.AUTOMATIC)
+            text = f"They spoke of word{n} and word{n + 1}."
+            new = NewSummary(conversation_id=chat, kind=Kind.ENTRY, text=text, sources=seqs, origin=entry_rows.AUTOMATIC)
             made[summary_rows.add(c, new, house.clock())] = seqs
         return made
 

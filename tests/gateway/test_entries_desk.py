@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent.errors import ModelBusy
+from agent.llm.scripted import Fail, Reply
+from gateway import entry_settings
 from gateway.entry_desk import Changed, NoSuchEntry, NoSuchTemplate, NotPossible, RangeRefused, SettingRefused
 from gateway.live_entries import HEAD
 from memory import conversations
@@ -198,7 +201,7 @@ async def test_entries_and_messages_for_others_are_neither_seen_nor_summarised(h
 async def test_where_no_summary_may_be_stored_none_is_asked_for_or_written(lite: EntryHouse, record: str) -> None:
     chat = await lite.made(record=record)
     await lite.talk(chat, 12)
-    for ask in (lite.desk.generate(chat, OWNER), lite.desk.backfill(chat, OWNER), lite.desk.write(chat, OWNER, title="", text="x", last=5)):
+    for ask in (lite.desk.generate(chat, OWNER), lite.desk.backfill(chat), lite.desk.write(chat, OWNER, title="", text="x", last=5)):
         with pytest.raises(NotPossible, match="record_rule"):
             await ask
     await lite.configure(chat, automatic=True, every=1)
@@ -343,3 +346,41 @@ async def test_entries_that_are_merged_or_withheld_are_not_switched_on_with_all(
     states = {each.id: each.state for each in await lite.rows(chat, Kind.ENTRY, states=tuple(State))}
     assert states == {made[0]: State.ACTIVE, made[1]: State.INACTIVE}
     assert [each.replaced for each in (await lite.listing(chat)).entries] == [False, False]
+
+
+@pytest.mark.rule("RS-88")
+async def test_the_number_of_a_deleted_template_stands_in_no_chat_and_one_that_is_unknown_reads_as_the_built_in_one(house: EntryHouse) -> None:
+    gone, kept = await house.desk.add_template("Terse", "One line."), await house.desk.add_template("Long", "Many lines.")
+    chats = [await house.made() for _ in range(4)]
+    for chat, chosen in zip(chats, (gone, gone, kept, kept), strict=True):
+        await house.configure(chat, template_id=chosen.id)
+    await house.change(chats[3], settings={"entries.template_id": 4711, "entries.tail": 3})
+    await house.desk.delete_template(gone.id)
+    assert ["entries.template_id" in (await house.conversation(chat)).settings for chat in chats] == [False, False, True, True]
+    assert [(await house.listing(chat)).settings.template_id for chat in (chats[0], *chats[2:])] == [None, kept.id, None]
+    assert (await house.configure(chats[3], tail=4))["template_id"] is None
+    await house.talk(chats[3], 6)
+    await house.desk.generate(chats[3], OWNER, last=5)
+    await house.make()
+    assert house.model.requests[-1].messages[0].text.startswith(entry_settings.builtin()[:60])
+
+
+@pytest.mark.rule("RS-86", "RS-192")
+async def test_what_nobody_asked_for_and_could_not_be_made_is_told(house: EntryHouse) -> None:
+    answers: list[Reply] = [[Fail(ModelBusy("down"))]]
+    house.script = lambda request: answers.pop() if answers else "They talked about tea."
+    chat = await house.made()
+    await house.configure(chat, automatic=True, every=2)
+    await house.turn(chat, "one")
+    await house.turn(chat, "two")
+    assert (await house.listing(chat)).stuck == ()
+    await house.make()
+    assert [(each.what, each.state, each.reason) for each in (await house.listing(chat)).stuck] == [("automatic", "waiting", "ModelBusy")]
+    house.clock.advance(hours=1)
+    await house.make()
+    assert [(each.what, each.state, each.reason) for each in (await house.listing(chat)).stuck] == [("automatic", "failed", "InvalidOutput")]
+    house.script = said
+    house.clock.advance(hours=25)
+    await house.make()
+    found = await house.listing(chat)
+    assert (found.stuck, len(found.entries)) == ((), 1)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import sqlalchemy as sa
 
-from agent.llm.scripted import ScriptedModel
+from agent.llm.port import ModelRequest
+from agent.llm.scripted import Reply, Say, ScriptedModel, Until
+from gateway import entries, job_store
 from memory import conversations
 from memory.recall import summary_rows
 from memory.recall.kinds import Kind
 from memory.recall.summary_rows import NewSummary, State
+from memory.schema import jobs
 from tests.gateway.test_memory_files import somebody, store
 from tests.harness import Running, eventually, running
 
@@ -257,3 +264,96 @@ async def test_a_body_that_means_nothing_is_refused_by_its_field(house: House, m
     chat = await house.chat()
     status, refused = await house.call(method, f"/chats/{chat}/entries{tail}", body)
     assert (status, refused["error"]["code"]) == (400, "bad_field")
+
+
+# -- a whole old chat ------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def halting(folder: Path, *, at: int) -> AsyncGenerator[tuple[House, asyncio.Event]]:
+    """A gateway whose model gives the summary number `at`, from 1, only when the event is set."""
+    goes_on, calls = asyncio.Event(), itertools.count(1)
+
+    def script(_request: ModelRequest) -> Reply:
+        told = Say(f'{{"title": "Tea", "text": "{SUMMARY}"}}')
+        return [Until(goes_on), told] if next(calls) == at else [told]
+
+    model = ScriptedModel(script)
+    async with running(folder, model, config={"model": MODEL, "entries": {"last_n": 5}}) as gateway:
+        yield House(gateway, model), goes_on
+        goes_on.set()
+
+
+async def come_so_far(house: House, chat: str, done: int, state: str) -> dict[str, Any]:
+    """The progress of a backfill, when it is there."""
+
+    async def look() -> Any:
+        _, found = await house.call("GET", f"/chats/{chat}/entries")
+        progress: dict[str, Any] = found["progress"] or {}
+        return progress if (progress.get("done"), progress.get("state")) == (done, state) else None
+
+    return await eventually(look, within_s=30)
+
+
+@pytest.mark.rule("RS-87")
+async def test_a_backfill_goes_on_when_its_page_is_closed_half_way(tmp_path: Path) -> None:
+    async with halting(tmp_path, at=3) as (house, goes_on):
+        chat = await house.chat(23)
+        async with aiohttp.ClientSession(headers=house.gateway.http.headers, cookie_jar=aiohttp.DummyCookieJar()) as page:
+            assert await house.call("POST", f"/chats/{chat}/entries/backfill", {}, http=page) == (202, {"begun": True})
+            await eventually(lambda: _asked(house, 3))
+        goes_on.set()
+        done = await come_so_far(house, chat, 5, "done")
+        assert (done["total"], done["reason"]) == (5, "")
+        items = await house.items(chat)
+        assert [(each["first"], each["last"], each["origin"]) for each in items] == [
+            (1, 5, "automatic"), (6, 10, "automatic"), (11, 15, "automatic"), (16, 20, "automatic"), (21, 23, "automatic"),
+        ]  # fmt: skip
+        assert len(house.model.requests) == 5
+
+
+@pytest.mark.rule("RS-87", "RS-191")
+async def test_a_backfill_that_is_stopped_after_two_batches_keeps_them_and_pays_for_nothing_twice(tmp_path: Path) -> None:
+    async with halting(tmp_path, at=3) as (house, goes_on):
+        chat = await house.chat(23)
+        await house.call("POST", f"/chats/{chat}/entries/backfill", {})
+        await eventually(lambda: _asked(house, 3))
+        seen = await come_so_far(house, chat, 2, "running")
+        assert seen["total"] == 5
+        assert await house.call("POST", f"/chats/{chat}/entries/stop", {}) == (200, {"stopped": True})
+        assert await house.call("POST", f"/chats/{chat}/entries/stop", {}) == (200, {"stopped": False})
+        await come_so_far(house, chat, 2, "stopped")
+        kept = [each["id"] for each in await house.items(chat)]
+        assert len(kept) == 2
+        goes_on.set()
+        await asyncio.sleep(0.2)
+        assert [each["id"] for each in await house.items(chat)] == kept, "nothing comes after the stop"
+        assert (await house.call("POST", f"/chats/{chat}/entries/backfill", {}))[0] == 202
+        await come_so_far(house, chat, 3, "done")
+        items = await house.items(chat)
+        assert [each["first"] for each in items] == [1, 6, 11, 16, 21]
+        assert [each["id"] for each in items][:2] == kept
+
+
+async def _asked(house: House, count: int) -> bool:
+    return len(house.model.requests) >= count
+
+
+# -- what nobody asked for -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("RS-86", "RS-74")
+async def test_an_automatic_entry_that_cannot_be_made_is_told_with_its_reason(house: House) -> None:
+    chat = await house.chat(6)
+
+    def fails(c: sa.Connection) -> None:
+        number = job_store.enqueue(c, entries.job_of(entries.AUTOMATIC, chat, "root"))
+        c.execute(
+            sa.update(jobs)
+            .where(jobs.c.id == number)
+            .values(state="parked", error_class="InvalidOutput", not_before=_now(c, chat).replace(year=2999))
+        )
+
+    store(house.gateway, fails)
+    _, found = await house.call("GET", f"/chats/{chat}/entries")
+    assert found["stuck"] == [{"what": "automatic", "state": "failed", "reason": "InvalidOutput"}]

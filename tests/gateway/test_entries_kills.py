@@ -30,7 +30,7 @@ Prepare = Callable[[EntryHouse, str], Awaitable[None]]
 async def old_chat(house: EntryHouse, chat: str) -> None:
     await house.talk(chat, 24)
     await house.configure(chat, last_n=10)
-    await house.desk.backfill(chat, OWNER)
+    await house.desk.backfill(chat)
 
 
 async def too_many(house: EntryHouse, chat: str) -> None:

@@ -154,6 +154,26 @@ async def test_a_private_part_reaches_its_readers_alone(lite: EntryHouse) -> Non
     assert "key" not in await lite.standing_as(chat, reader=Reader(voices=("Ren",)))
 
 
+@pytest.mark.rule("RS-93", "RS-72", "RS-90")
+async def test_an_entry_that_tells_some_readers_nothing_hides_nothing_from_them(lite: EntryHouse) -> None:
+    chat = await lite.made()
+    await lite.talk(chat, 40)
+    await lite.configure(chat, hide=True, tail=0)
+    await lite.write(chat, 1, 10, '{{#if char == "Mira"}}Mira hid the key.{{/if}}')
+    assert await lite.words_sent(chat) == list(range(1, 41)), "whoever is told nothing of it reads the messages"
+    assert "key" not in await lite.standing_as(chat, reader=Reader(voices=("Ren",)))
+    await lite.write(chat, 5, 30, "They met.")
+    assert await lite.words_sent(chat) == [1, 2, 3, 4, *range(31, 41)], "what another entry tells of all the same"
+    for reader in (Reader(voices=("Ren",)), Reader(voices=("Mira",))):
+        told = await lite.standing_as(chat, reader=reader)
+        assert "They met." in told, "the one for Mira does not speak for it"
+        assert "key" not in told, "it waits while messages of its own are sent"
+    at = await lite.numbers(chat)
+    await lite.db.write(lambda c: conversations.move_edge(c, chat, at["word12"]))
+    assert "Mira hid the key." in await lite.standing_as(chat, reader=Reader(voices=("Mira",)))
+    assert "key" not in await lite.standing_as(chat, reader=Reader(voices=("Ren",)))
+
+
 @pytest.mark.rule("RS-76")
 async def test_an_old_reply_that_is_made_anew_hears_of_nothing_later(lite: EntryHouse) -> None:
     chat = await lite.made()
@@ -189,7 +209,7 @@ async def test_a_context_that_was_emptied_for_good_has_no_entry_and_nothing_to_c
     await lite.talk(chat, 6, first=21)
     assert HEAD not in await lite.stands(chat)
     assert (await lite.listing(chat)).uncovered == 6
-    await lite.desk.backfill(chat, OWNER)
+    await lite.desk.backfill(chat)
     await lite.make()
     rows = await lite.rows(chat, Kind.ENTRY)
     assert [row.text for row in rows if row.origin == "automatic"] == [" / ".join(f"word{n}" for n in range(21, 27))]

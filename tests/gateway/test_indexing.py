@@ -345,7 +345,7 @@ async def known(built: House) -> set[str]:
     return await mirror.index.keys(mirror.serving)
 
 
-@pytest.mark.rule("WD-121", "WD-124", "WD-113", "WD-127")
+@pytest.mark.rule("WD-121", "RL-6", "WD-124", "WD-113", "WD-127")
 @pytest.mark.case("VX-11", "VX-22", "VX-25")
 async def test_a_large_area_is_served_by_chroma_through_every_change(tmp_path: Path, database: Database) -> None:
     home = ChromaHome(tmp_path / "chroma")

@@ -546,13 +546,11 @@ def test_what_a_failure_means(attempts: int, error: Exception, state: str, wait:
 
 
 @pytest.mark.rule("WD-100")
-async def test_a_failing_job_is_logged_with_its_traceback_stored_and_harms_no_other(
-    desk: Desk, sleep: Sleeper, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failing_job_is_logged_stored_and_harms_no_other(desk: Desk, sleep: Sleeper, caplog: pytest.LogCaptureFixture) -> None:
     await desk.enqueue()
     await desk.enqueue(key="2")
     await desk.enqueue("other", "3")
-    with caplog.at_level(logging.ERROR, "gateway.jobs"):
+    with caplog.at_level(logging.WARNING, "gateway.jobs"):
         async with running(desk, sleep, {"note": raising(WrongKey("the key was refused"), TypeError("'x'")), "other": returning(JobResult())}):
             await desk.becomes("done", "other", "3")
             parked = await desk.becomes("parked")
@@ -561,7 +559,11 @@ async def test_a_failing_job_is_logged_with_its_traceback_stored_and_harms_no_ot
             await sleep.advance(minutes=1)
             await desk.becomes("done", key="2")
     assert (parked.error_class, parked.error) == ("WrongKey", "the key was refused")
-    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [WrongKey, TypeError]
+    foreseen, unforeseen = [record for record in caplog.records if "failed, attempt 1" in record.message]
+    assert (foreseen.levelname, foreseen.exc_info) == ("WARNING", None)
+    assert foreseen.message.endswith("(note) failed, attempt 1: WrongKey: the key was refused; parked, tried again in 1 day, 0:00:00")
+    assert unforeseen.levelname == "ERROR" and unforeseen.exc_info and unforeseen.exc_info[0] is TypeError
+    assert unforeseen.message.endswith("(note) failed, attempt 1: TypeError: 'x'; tried again in 0:01:00")
 
 
 @pytest.mark.rule("WD-100")

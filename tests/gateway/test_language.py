@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ SOURCES = ("gateway", "channels")
 FAMILIES = {
     "login_failed_", "rule_", "help_", "error_", "duration_", "status_", "saved_list_", "limit_", "limits_", "held_", "record_is_", "chunk_",
     "recall_doctor_", "entries_", "why_is_",
-    "chat_job_", "job_", "recall_mode_", "recall_reason_", "summary_kind_", "day_reason_", "detail_",
+    "try_", "chat_job_", "job_", "recall_mode_", "recall_reason_", "summary_kind_", "day_reason_", "detail_",
 }  # fmt: skip
 
 
@@ -35,6 +36,32 @@ def test_every_sentence_has_the_same_placeholders_in_every_language() -> None:
     for key, sentence in catalogue("en").items():
         for language in LANGUAGES:
             assert placeholders(catalogue(language)[key]) == placeholders(sentence), (language, key)
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "two"),
+    [
+        ("en", "The index was built anew: 1 file in 1 chunk; before 1 file in 1 chunk.",
+         "The index was built anew: 2 files in 2 chunks; before 2 files in 2 chunks."),
+        ("ja", "索引を作り直しました。1 ファイル、1 片です（以前は 1 ファイル、1 片）。",
+         "索引を作り直しました。2 ファイル、2 片です（以前は 2 ファイル、2 片）。"),
+        ("zh", "索引已重建：1 个文件，1 个片段；之前为 1 个文件，1 个片段。", "索引已重建：2 个文件，2 个片段；之前为 2 个文件，2 个片段。"),
+    ],
+)  # fmt: skip
+def test_one_is_one(language: str, one: str, two: str) -> None:
+    for count, wanted in (("1", one), (2, two)):
+        assert say(language, "rebuilt", files=count, chunks=count, files_before=count, chunks_before=count) == wanted
+
+
+# A bare number before one of these would read "1 files". What names a size, a limit or a command is never one.
+NOUNS = "characters|chunks|days|drafts|dreams|files|lines|memories|messages|minutes|pages|passages|people|pins|turns"
+COUNTED = re.compile(rf"\{{(\w+)\}} (?:earlier |kept |new |waiting )?(?:{NOUNS})\b")
+NEVER_ONE = {"length", "limit", "on", "total"}
+
+
+def test_no_english_sentence_says_one_turns() -> None:
+    bare = {key: found for key, sentence in catalogue("en").items() if (found := set(COUNTED.findall(sentence)) - NEVER_ONE)}
+    assert not bare, "write {count:turn|turns}"
 
 
 def test_no_sentence_is_empty_or_shouts() -> None:

@@ -105,7 +105,7 @@ class LongDay:
             dates=window.dates,
             attempt=1,
             scope="root",
-            blocks=live_window.standing(c, chat, profile, self.house.config, self.house.clock()),
+            standing=live_window.standing(c, chat, profile, self.house.config, self.house.clock()),
         )
 
     async def unsaid(self) -> list[int]:

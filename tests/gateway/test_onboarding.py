@@ -7,17 +7,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from agent.errors import ModelBroken
 from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Call, Fail, Reply, Say, ScriptedModel
 from gateway.language import say
 from gateway.onboarding import NOTHING
+from gateway.people import UNNAMED
 from memory import tokens
 from memory.database import Database
 from memory.lines import line_hash
 from memory.onboarding import State, progress
 from memory.provenance import LineRow, Origin, put_lines
+from memory.schema import people
 from memory.scope_templates import template
 from memory.scopes import ROOT
 from tests.conftest import FakeClock
@@ -265,6 +268,45 @@ async def test_later_said_to_something_else_does_not_end_them_and_the_model_may(
     assert asked.tool is not None
     assert "/setup" in await use(asked.tool, skip=True)
     assert await state(house) is State.DISMISSED
+
+
+# -- the name of the account
+
+
+@pytest.mark.rule("WD-33", "WD-34")
+@pytest.mark.parametrize(
+    ("language", "hello", "known"),
+    [
+        ("en", "hi", "How may I address you? I know you as Ada."),
+        ("ja", "こんにちは", "あなたを何とお呼びしましょう？いまは「Ada」さんと存じています。"),
+        ("zh", "你好", "我该怎么称呼你？我现在知道你叫Ada。"),
+    ],
+)
+async def test_a_name_that_the_account_has_is_known_and_a_yes_takes_it(house: Desk, language: str, hello: str, known: str) -> None:
+    await house.db.write(lambda connection: connection.execute(sa.update(people).values(name="Ada")))
+    first = await house.start(hello)
+    asked = await house.questions(first, language=language, tools=False)
+    assert known in asked.append
+    answered = await house.questions(await house.start("ok", after=first, answer=asked.append), language=language, tools=False)
+    assert "Ada" in answered.append
+    assert "Ada" in house.text("user.md")
+
+
+@pytest.mark.rule("WD-33")
+async def test_the_model_is_told_the_name_of_the_account_and_none_of_who_has_none(house: Desk) -> None:
+    await house.db.write(lambda connection: connection.execute(sa.update(people).values(name=UNNAMED)))
+    assert "the account says" not in (await house.questions(await house.start("hi"))).note
+    await house.db.write(lambda connection: connection.execute(sa.update(people).values(name="Ada")))
+    assert "(the account says Ada: propose that)" in (await house.questions(await house.start("more"))).note
+
+
+@pytest.mark.rule("WD-34")
+@pytest.mark.parametrize("name", ["Ada", "アダさん", "阿达"])
+async def test_the_form_of_address_names_the_account(house: Desk, name: str) -> None:
+    asked = await house.questions(await house.start("hi"))
+    assert asked.tool is not None
+    await use(asked.tool, address=name)
+    assert (await house.row())["name"] == name
 
 
 # -- the model that calls tools

@@ -12,11 +12,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agent.errors import ModelMisconfigured
+from agent.errors import ContextOverflow, Misfit, ModelBroken, ModelBusy, ModelMisconfigured, NoRoom
+from agent.llm.complaint import read_complaint
+from agent.llm.faults import fault
 from gateway.audit import CONSOLE
 from gateway.config import Web
 from gateway.config_env import read_secrets
 from gateway.http.model_setup import Endpoint, config_lines, find_local
+from gateway.language import catalogue
 from gateway.person import Identity, Person
 from gateway.secret_file import put_secret
 from memory.schema import model_calls
@@ -218,15 +221,50 @@ async def test_usage_and_deliveries_come_from_the_tables(house: House, admin: Pe
 @pytest.mark.rule("WO-3")
 async def test_trying_a_model_shows_the_answer_or_the_exact_error(house: House, admin: Person) -> None:
     wish = {"base_url": "http://127.0.0.1:1/v1", "api_key": "sk-TEST-1111", "name": "tiny"}
-    assert await ask(house, admin, "POST", "/api/operator/model/test", json=wish) == (200, {"ok": True, "answer": "hello from tiny", "error": ""})
+    assert await ask(house, admin, "POST", "/api/operator/model/test", json=wish) == (
+        200, {"ok": True, "answer": "hello from tiny", "error": "", "advice": ""},
+    )  # fmt: skip
 
     def refuse(endpoint: Endpoint) -> str:
         raise ModelMisconfigured("401 from the endpoint", excerpt=f"Incorrect API key provided: {endpoint.api_key}")
 
     house.probe = refuse
     _, answered = await ask(house, admin, "POST", "/api/operator/model/test", json=wish)
-    assert answered == {"ok": False, "answer": "", "error": "401 from the endpoint: Incorrect API key provided: ***"}
+    assert answered == {
+        "ok": False, "answer": "", "error": "401 from the endpoint: Incorrect API key provided: ***",
+        "advice": "The endpoint refuses the request, and says why below.",
+    }  # fmt: skip
     assert not house.secrets_file.exists()
+
+
+@pytest.mark.rule("WO-3")
+@pytest.mark.parametrize(
+    ("language", "address", "model"),
+    [
+        ("en", "A server answers, but has nothing at this address.", "The endpoint answers, but knows no model of this name."),
+        ("ja", "サーバーは応答しますが、このアドレスには何もありません。", "接続先は応答しますが、その名前のモデルはありません。"),
+        ("zh", "服务器有回应，但这个地址下没有内容。", "对方有回应，但没有这个名称的模型。"),
+    ],
+)
+async def test_a_refusal_is_told_in_plain_words_that_name_no_key_of_the_file(
+    house: House, admin: Person, language: str, address: str, model: str
+) -> None:
+    await house.people.change(CONSOLE, admin.id, language=language)
+    wish = {"base_url": "http://127.0.0.1:1/v1", "name": "tiny"}
+    for body, told in (("<html>404 page not found</html>", address), ('{"error": {"message": "model "tiny" not found"}}', model)):
+
+        def refuse(_: Endpoint, body: str = body) -> str:
+            raise fault(404, read_complaint(body), {}, secrets=())
+
+        house.probe = refuse
+        _, answered = await ask(house, admin, "POST", "/api/operator/model/test", json=wish)
+        assert answered["advice"].startswith(told)
+        assert not [word for word in ("base_url", "api_key", "nothing answers") if word in answered["advice"] + answered["error"]]
+
+
+async def test_every_refusal_of_a_model_has_its_advice() -> None:
+    kinds = {ModelBusy.code, ModelBroken.code, ContextOverflow.code, NoRoom.code, ModelMisconfigured.code, *Misfit, "slow"}
+    assert {key.removeprefix("try_") for key in catalogue("en") if key.startswith("try_")} == kinds
 
 
 @pytest.mark.rule("WO-3")
@@ -254,9 +292,7 @@ async def test_the_owner_writes_the_key_beside_the_configuration_never_into_it(h
     assert stat.S_IMODE(house.secrets_file.stat().st_mode) == 0o600
     assert read_secrets(house.secrets_file) == ({"YUMEGATE_MODEL_KEY": "sk-TEST-1111"}, [])
     written = json.loads("{" + "\n".join(answered["lines"]) + "}")
-    assert written == {
-        "model": {"provider": "openai", "base_url": "https://api.example/v1", "name": 'a "name"', "api_key": "${YUMEGATE_MODEL_KEY}"}
-    }
+    assert written == {"model": {"provider": "openai", "base_url": "https://api.example/v1", "name": 'a "name"', "api_key": "${YUMEGATE_MODEL_KEY}"}}
     house.secrets_file.unlink()
     _, answered = await ask(house, owner, "POST", "/api/operator/model/write", json={"base_url": "http://127.0.0.1:1/v1", "name": "local"})
     assert answered["secret_name"] == ""

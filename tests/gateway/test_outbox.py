@@ -84,7 +84,7 @@ class Office:
         self.outbox = Outbox(
             db=self.db, clock=self.clock, gates=self.gates, find_channel=lambda account: self.channels.get(str(account)), group=self.group,
             marked_text=marked, on_outcome=lambda _part, state: self.outcomes.append(state),
-            on_account_stopped=lambda _account, reason: self.stopped.append(reason),
+            on_account_stopped=lambda _account, reason, _code: self.stopped.append(reason),
             revoked=lambda connection, address: self.rules is not None and senders.lost_access(connection, address, self.rules),
         )  # fmt: skip
 

@@ -62,6 +62,7 @@ def test_a_queued_part_is_sent_when_the_gate_is_open() -> None:
         (Refused("blocked"), Change(state=PartState.FAILED, reason="blocked")),
         (Refused("gone", gone=True), Change(state=PartState.FAILED, reason="gone")),
         (NeedsOperator("new token"), Change(state=PartState.QUEUED, reason="new token", stop_account="new token")),
+        (NeedsOperator("scan", "scan"), Change(state=PartState.QUEUED, reason="scan", stop_account="scan", stop_code="scan")),
         (ChatMoved("c2"), Change(state=PartState.QUEUED, new_chat_id="c2")),
         (Unknown("cut"), Change(state=PartState.UNKNOWN, reason="cut", unknowns=1, not_before=NOW + timedelta(seconds=1))),
         (TryLater(), Change(state=PartState.QUEUED, reason="not reachable", not_before=NOW + timedelta(seconds=1 + MARGIN_S))),

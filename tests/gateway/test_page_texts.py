@@ -56,7 +56,7 @@ def test_each_catalogue_has_the_same_keys_in_order_with_the_same_blanks_and_does
     for key, text in texts.items():
         assert text.strip() == text != "", key
         assert not set("!！") & set(text), key
-        assert set(re.findall(r"\{(\w+)\}", text)) == set(re.findall(r"\{(\w+)\}", english[key])), key
+        assert set(re.findall(r"\{(\w+)[:}]", text)) == set(re.findall(r"\{(\w+)[:}]", english[key])), key
 
 
 @pytest.mark.rule("WO-12")

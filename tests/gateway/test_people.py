@@ -88,6 +88,25 @@ async def test_two_owners_who_remove_each_other_at_once_leave_one(people: People
                 await people.change(CONSOLE, person.id, role="user")
 
 
+@pytest.mark.rule("WD-34")
+@pytest.mark.parametrize("name", ["Ada", "アダさん", "阿达"])
+async def test_the_name_told_in_talk_is_the_accounts_where_nobody_chose_one(people: People, name: str) -> None:
+    owner = await people.ensure_owner()
+    me = Actor(id=owner.id)
+    await people.call(me, owner.id, name)
+    assert (await people.ensure_owner()).name == name
+    await people.call(me, owner.id, "Another")
+    assert (await people.ensure_owner()).name == name, "somebody chose it"
+
+
+@pytest.mark.rule("WD-34")
+async def test_a_name_to_sign_in_with_is_not_changed_by_talk(people: People) -> None:
+    owner = await people.ensure_owner()
+    await people.change(CONSOLE, owner.id, password="correct horse")
+    await people.call(Actor(id=owner.id), owner.id, "Ada")
+    assert await people.sign_in("Owner", "correct horse") is not None
+
+
 @pytest.mark.rule("WO-60")
 async def test_only_the_right_password_signs_in(people: People) -> None:
     await people.ensure_owner()

@@ -370,12 +370,12 @@ async def test_a_trim_leaves_an_extract_at_once_and_one_summary_serves_context_a
     mine = await night.says(chat, "The keys are under the pot")
     last = await night.answers(chat, "Noted")
     await night.leaves(chat, 1, last.seq)
-    text = await night.db.read(lambda c: blocks.standing(c, chat))
+    text = await night.db.read(lambda c: blocks.standing(c, chat).text)
     assert text.startswith(blocks.HEAD)
     assert "- Ana: The keys are under the pot" in text
     assert night.calls == 0
     await night.run()
-    text = await night.db.read(lambda c: blocks.standing(c, chat))
+    text = await night.db.read(lambda c: blocks.standing(c, chat).text)
     assert text == f"{blocks.HEAD}\n- Said: The keys are under the pot\n- Said: Noted"
     assert night.day("2026-03-08").count("## Trimmed Context") == 1
     assert night.bullets("2026-03-08") == ["Said: The keys are under the pot", "Said: Noted"]
@@ -411,7 +411,7 @@ async def test_a_trim_of_a_covered_range_makes_only_the_block(house: Night) -> N
     await house.run()
     assert house.day("2026-03-08") == before
     assert house.bullets("2026-03-09") == ["Said: After the night"]
-    text = await house.db.read(lambda c: blocks.standing(c, chat))
+    text = await house.db.read(lambda c: blocks.standing(c, chat).text)
     assert text.split("\n")[1:] == ["- Said: Before the night", "- Said: After the night"]
     assert set((await house.times_covered()).values()) == {1}
 
@@ -462,7 +462,7 @@ async def test_blocks_above_their_room_are_merged_for_the_context_only(house: Ni
         await house.leaves(chat, first, last.seq)
         await house.run()
         first = last.seq + 1
-    text = await house.db.read(lambda c: blocks.standing(c, chat))
+    text = await house.db.read(lambda c: blocks.standing(c, chat).text)
     assert "Everything in short" in text
     assert len(house.bullets("2026-03-08")) == 36
     assert "Everything in short" not in house.day("2026-03-08")
@@ -475,7 +475,7 @@ async def test_what_stands_in_the_context_never_passes_its_room(house: Night) ->
         for _ in range(10):
             said = await house.says(chat, "話" * 200)
         await house.leaves(chat, said.seq - 9, said.seq)
-        text = await house.db.read(lambda c: blocks.standing(c, chat))
+        text = await house.db.read(lambda c: blocks.standing(c, chat).text)
         assert blocks.tokens.count(text) <= blocks.TOKENS_MAX * 1.02, n
 
 
@@ -485,7 +485,7 @@ async def test_a_cleared_context_has_no_block_and_a_late_summary_brings_none_bac
     await house.leaves(chat, 1, said.seq)
     await house.db.write(lambda c: blocks.drop(c, chat))
     await house.run()
-    assert await house.db.read(lambda c: blocks.standing(c, chat)) == ""
+    assert await house.db.read(lambda c: blocks.standing(c, chat).text) == ""
     assert house.bullets("2026-03-08") == ["Said: To be cleared"]
 
 
@@ -495,7 +495,7 @@ async def test_talk_without_a_scope_leaves_nothing_behind(house: Night) -> None:
     await house.leaves(chat, 1, said.seq, scope="")
     await house.leaves(chat, 1, said.seq, scope="root")
     assert await house.run() == []
-    assert await house.db.read(lambda c: blocks.standing(c, chat)) == ""
+    assert await house.db.read(lambda c: blocks.standing(c, chat).text) == ""
 
 
 @pytest.mark.rule("WD-94", "WD-96")
@@ -591,9 +591,9 @@ async def test_a_deleted_message_leaves_the_context_with_its_words_at_once(house
         trimming.changed(c, chat, gone.seq, gone.seq, house.clock())
 
     await house.db.write(delete)
-    assert await house.db.read(lambda c: blocks.standing(c, chat)) == f"{blocks.HEAD}\n- Ana: Kept"
+    assert await house.db.read(lambda c: blocks.standing(c, chat).text) == f"{blocks.HEAD}\n- Ana: Kept"
     await house.run()
-    assert await house.db.read(lambda c: blocks.standing(c, chat)) == f"{blocks.HEAD}\n- Said: Kept"
+    assert await house.db.read(lambda c: blocks.standing(c, chat).text) == f"{blocks.HEAD}\n- Said: Kept"
 
 
 @pytest.mark.rule("WD-59")

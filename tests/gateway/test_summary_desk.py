@@ -259,8 +259,8 @@ async def test_a_jump_is_undone_once_and_not_after_the_edge_went_on(house: Rows)
     assert await house.rows.undo_jump(chat.id) is None
 
 
-@pytest.mark.rule("RS-80")
-async def test_eight_states_have_eight_findings(lite: Rows) -> None:
+@pytest.mark.rule("RS-80", "RS-160")
+async def test_each_state_has_its_finding(lite: Rows) -> None:
     chat = await lite.chat(profile="companion")
     overview, whole = await lite.desk.overview(chat, ANN), await lite.rows.whole(chat, ANN)
     calendar = await lite.rows.calendar(chat, ANN)
@@ -280,6 +280,7 @@ async def test_eight_states_have_eight_findings(lite: Rows) -> None:
         ("approval",): replace(facts, summaries=waits),
         ("stuck",): replace(facts, calendar=days),
         ("readers",): replace(facts, shared=True, readers_unknown=1),
+        ("zone",): replace(facts, calendar=replace(calendar, wrong_zone="Asia/Tokio")),
     }
     assert {state: findings(each) for state, each in table.items()} == {state: list(state) for state in table}
 

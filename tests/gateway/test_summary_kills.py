@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -25,6 +23,7 @@ from memory.scopes import Scope
 from memory.workspace import Workspace
 from memory.workspace_threads import WorkspaceThreads
 from tests.conftest import FakeClock
+from tests.gateway import killed_summary
 from tests.gateway.nights import Night, utc
 
 T = TypeVar("T")
@@ -91,7 +90,7 @@ async def state(night: Night, chat: str) -> object:
     covered = sorted((row.first_seq, row.last_seq, row.local_date, row.section, row.stale) for row in await night.covered())
     days = ("2026-03-08", "2026-03-09")
     lines = [sorted((row.hash, row.origin, len(row.sources)) for row in (await night.lines(day)).values()) for day in days]
-    return [night.day(day) for day in days], lines, covered, await night.db.read(lambda c: blocks.standing(c, chat))
+    return [night.day(day) for day in days], lines, covered, await night.db.read(lambda c: blocks.standing(c, chat).text)
 
 
 async def finish(night: Night) -> None:
@@ -161,16 +160,26 @@ def edit(c: sa.Connection, chat: str, clock: FakeClock) -> None:
     trimming.changed(c, chat, found.seq, found.seq, clock())
 
 
-def killed_child(folder: Path, hours: int, seconds: float) -> None:
-    order = [sys.executable, "-m", "tests.gateway.killed_summary", str(folder), str(hours)]
-    with subprocess.Popen(order, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(seconds)
-        child.kill()
+def killed_child(nursery: Any, folder: Path, hours: int, questions: int, seconds: float) -> None:
+    """A child that is killed `seconds` after it asked the model so many questions, or has ended: by its own steps, for on a busy machine every kill
+    by the clock would meet the same job, and five of them park it."""
+    ours, theirs = nursery.Pipe()
+    child = nursery.Process(target=killed_summary.main, args=(folder, hours, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    try:
+        for _ in range(1 + questions):
+            ours.recv()
+    except EOFError:
+        pass
+    time.sleep(seconds)
+    child.kill()
+    child.join()
+    child.close()
+    ours.close()
 
 
-async def test_sigkill_at_any_moment_loses_and_doubles_nothing(sqlite: Database, tmp_path: Path, clock: FakeClock) -> None:
+async def test_sigkill_at_any_moment_loses_and_doubles_nothing(sqlite: Database, tmp_path: Path, clock: FakeClock, nursery: Any) -> None:
     night = Night(sqlite, tmp_path, clock)
     for letter in "abcdefgh":
         chat = await night.chat(title=f"Talk {letter}")
@@ -180,7 +189,7 @@ async def test_sigkill_at_any_moment_loses_and_doubles_nothing(sqlite: Database,
         await night.says(chat, f"And after it in {letter}")
     chance = random.Random(7)
     for hours in range(24, 24 * 7, 24):
-        await asyncio.to_thread(killed_child, tmp_path, hours, chance.uniform(0.0, 0.25))
+        await asyncio.to_thread(killed_child, nursery, tmp_path, hours, chance.randint(0, 2), chance.uniform(0.0, 0.02))
     clock.advance(days=8)
     for _ in range(8):  # what a kill left half done may wait its turn
         await night.look()

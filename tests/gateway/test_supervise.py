@@ -15,6 +15,7 @@ from channels.errors import ConnectionLost, CredentialRefused
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, InboundEvent
 from channels.port import Accepted, Capabilities, Channel, Cursor, Deliver
+from gateway import channel_words
 from gateway.access import Rules
 from gateway.channel_set import ChannelSet, Plan
 from gateway.dispatch import Door
@@ -198,6 +199,19 @@ async def test_an_account_that_a_send_found_unusable_is_not_tried_again_when_it_
         await asyncio.sleep(10_000)
         assert played.lives == [0]
         assert watched.supervisor.status().reason == "forbidden: a new token is needed"
+
+
+@pytest.mark.rule("CH-212", "CH-213")
+@quick
+async def test_what_a_send_found_is_told_as_what_receiving_found(caplog: pytest.LogCaptureFixture) -> None:
+    """A sentence by its kind; the particulars are in the log."""
+    async with supervised(Played(healthy)) as watched:
+        await asyncio.sleep(10)
+        watched.supervisor.stop_account("error 40013", "bad_app")
+        status = watched.supervisor.status()
+        assert (status.state, status.code, status.last_error_code) == (ChannelState.AUTH_REQUIRED, "bad_app", "bad_app")
+        assert status.reason == status.last_error == channel_words.reason(watched.supervisor.account.channel, "bad_app", "")
+        assert "error 40013" in caplog.text
 
 
 @pytest.mark.rule("CH-215", "CH-211")

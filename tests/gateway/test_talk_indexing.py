@@ -58,10 +58,17 @@ async def soon(seconds: float) -> None:
 
 @asynccontextmanager
 async def indexing(
-    db: Database, embedder: Embedder | None = None, *, record: str = "full", run: bool = True, home: ChromaHome | None = None
+    db: Database,
+    embedder: Embedder | None = None,
+    *,
+    record: str = "full",
+    run: bool = True,
+    home: ChromaHome | None = None,
+    mirror_above: int = 0,
 ) -> AsyncIterator[TalkIndexing]:
     made = TalkIndexing(
         db=db, clock=FakeClock(), embedder=embedder, home=home, gap=lambda: timedelta(hours=6), record=lambda: record, sleep=soon,
+        mirror_above=mirror_above,
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         running = group.create_task(made.run()) if run else None
@@ -107,7 +114,7 @@ async def test_the_first_reply_of_a_large_chat_does_not_wait_for_its_vectors_and
     of = await talks.chat()
     await talks.say(of, *(f"the heron number {n} sleeps by the lake" for n in range(50)))
     home = ChromaHome(tmp_path / "chroma") if indexed else None
-    async with indexing(sqlite, hash_embedder(64), home=home) as made:
+    async with indexing(sqlite, hash_embedder(64), home=home, mirror_above=9) as made:
 
         async def ready() -> bool:
             status = await made.status()
@@ -135,6 +142,36 @@ async def test_the_first_reply_of_a_large_chat_does_not_wait_for_its_vectors_and
         assert (await found()).mode == "hybrid"
     if home is not None:
         await home.close()
+
+
+@pytest.mark.rule("RS-181")
+@pytest.mark.case("AT-3")
+async def test_only_chats_too_large_to_be_read_while_a_reply_waits_are_in_the_vector_index(tmp_path: Path, database: Database) -> None:
+    talks, home = Talks(database), ChromaHome(tmp_path / "chroma")
+    small, large = await talks.chat("web::small"), await talks.chat("web::large")
+    for of, chunks in ((small, 3), (large, 3)):
+        await talks.say(of, *(f"the heron number {n} sleeps by the lake" for n in range(5 * chunks)))
+    async with indexing(database, hash_embedder(64), home=home, mirror_above=3) as made:
+
+        async def indexed() -> set[str]:
+            serving = made.serving()
+            return set() if serving.index is None else {key.partition(":")[0] for key in await serving.index.keys(serving.collection)}
+
+        async def ready() -> bool:
+            status = await made.status()
+            return status.passages == status.embedded == 6 and status.mirror == "ok"
+
+        await until(ready, 60)
+        assert await indexed() == set()
+        await talks.say(large, *(f"the crane number {n} stands in the reeds" for n in range(5)))
+        made.changed(large)
+
+        async def grown() -> bool:
+            return len(await indexed()) == 4
+
+        await until(grown, 60)
+        assert await indexed() == {str(each.id) for each in await stored(database, large)}
+    await home.close()
 
 
 @pytest.mark.rule("RS-12")

@@ -124,9 +124,9 @@ async def test_only_blocks_before_the_edge_stand_in_the_context(database: Databa
         conversations.move_edge(c, of, 4)
 
     await database.write(work)
-    assert await database.read(lambda c: blocks.standing(c, of)) == f"{blocks.HEAD}\n- old"
+    assert await database.read(lambda c: blocks.standing(c, of).text) == f"{blocks.HEAD}\n- old"
     await database.write(lambda c: conversations.move_edge(c, of, 9))
-    assert await database.read(lambda c: blocks.standing(c, of)) == f"{blocks.HEAD}\n- old\n- new"
+    assert await database.read(lambda c: blocks.standing(c, of).text) == f"{blocks.HEAD}\n- old\n- new"
     assert await database.write(lambda c: blocks.become_summary(c, of, 1, 9, "merged", NOW))
     assert not await database.write(lambda c: blocks.become_summary(c, of, 1, 99, "of a block that was dropped", NOW))
-    assert await database.read(lambda c: blocks.standing(c, of)) == f"{blocks.HEAD}\n- old\n- merged", "an extract waits for a job of its own"
+    assert await database.read(lambda c: blocks.standing(c, of).text) == f"{blocks.HEAD}\n- old\n- merged", "an extract waits for a job of its own"

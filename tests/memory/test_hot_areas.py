@@ -92,3 +92,14 @@ async def test_areas_together_keep_to_their_limit_and_one_too_large_has_no_vecto
             await sqlite.read(lambda connection, area=area: tight.rows(connection, area, embedder.fingerprint, calibration))
         assert [key[0] for key in tight._kept] == [EVERYONE]  # pyright: ignore[reportPrivateUsage]
         assert (await look(built, HotAreas(area_bytes=1), calibration)).vectors is None
+
+
+@pytest.mark.rule("RS-181")
+async def test_areas_that_hold_nothing_keep_to_the_limit_too(sqlite: Database) -> None:
+    """A chat that is asked before it has a chunk takes memory as well: 100,000 of them must not."""
+    hot = HotAreas(limit_bytes=30_000)
+    for number in [*range(100), *range(100)]:
+        area = IndexArea(f"talk/{number}")
+        await sqlite.read(lambda connection, area=area: hot.rows(connection, area, "", None))
+    kept = [each.rows.bytes for each in hot._kept.values()]  # pyright: ignore[reportPrivateUsage]
+    assert 1 < len(kept) < 20 and sum(kept) <= 30_000

@@ -76,7 +76,7 @@ def test_the_list_of_hostile_paths_is_long_enough_and_has_no_twins() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 40
 
 
-@pytest.mark.rule("WD-20")
+@pytest.mark.rule("WD-20", "RL-34")
 @pytest.mark.case("CF-10", "WP-17", "WP-18")
 @pytest.mark.parametrize("path", HOSTILE, ids=[ascii(path)[:50] for path in HOSTILE])
 def test_a_hostile_path_reads_and_writes_nothing(workspace: Workspace, tmp_path: Path, path: str) -> None:

@@ -88,6 +88,20 @@ def places(*at: int) -> ranking.Places:
 
 @pytest.mark.rule("RS-175")
 @pytest.mark.parametrize("texts", [2, 10_000])
+def test_rare_words_are_counted_as_much_as_they_are_rare(texts: int) -> None:
+    lengths = np.full(texts, 20)
+    particle, once, of_a_name = Found(1.0, places(*range(texts)), 150), Found(1.0, places(0), 0), Found(8.0, places(0), 0)
+    assert ranking.weigh([particle], lengths, 210).held[0] == 0
+    assert ranking.weigh([once, once], lengths, 210).held[0] == pytest.approx(2.0)
+    assert 0 < ranking.weigh([Found(1.0, places(0), 9)], lengths, 210).held[0] < 0.8
+    assert ranking.weigh([of_a_name], lengths, 210).held[0] == 1.0  # half of a name is not worth eight words
+    assert not ranking.weigh([once], lengths, 210).held[1:].any()
+    pair = Found(1.0, places(0), 0, (0,))
+    assert ranking.weigh([pair], lengths, 210).held[0] == pytest.approx(0.75)
+
+
+@pytest.mark.rule("RS-175")
+@pytest.mark.parametrize("texts", [2, 10_000])
 def test_common_words_hold_no_share_of_a_question(texts: int) -> None:
     everywhere = Found(1.0, places(*range(texts)), 150)  # a particle: in most passages of the bundled set too
     rare = Found(1.0, places(0), 0)
@@ -163,14 +177,22 @@ def test_a_word_in_katakana_has_no_borders_in_it() -> None:
 
 @pytest.mark.rule("RS-174", "RS-175")
 @pytest.mark.parametrize(
-    ("held", "near", "alone", "together"),
-    [(2, 0.0, True, True), (0, 0.41, True, True), (1, 0.0, False, False), (0, 0.3, False, False), (1, 0.3, False, True), (1, np.nan, False, True)],
+    ("held", "asked", "near", "alone", "together"),
+    [
+        (2, 2, 0.0, True, True),
+        (0, 2, 0.41, True, True),
+        (1, 2, 0.0, False, False),
+        (0, 2, 0.3, False, False),
+        (1, 2, 0.3, False, True),  # less than words must hold, and three quarters of a vector's floor
+        (1, 2, np.nan, False, False),
+        (2, 6, 0.1, False, True),  # a smaller share, but of a question that says more
+        (2, 6, np.nan, False, True),
+    ],
 )
-def test_what_one_side_lacks_of_its_floor_the_other_may_give(held: int, near: float, alone: bool, together: bool) -> None:
-    """Of two rare words half stands there, less than words must hold, or a vector comes to three quarters of its floor."""
-    terms = (words.Term("okonkwo", 1.0), words.Term("havel", 1.0))
+def test_what_one_side_lacks_of_its_floor_the_other_may_give(held: int, asked: int, near: float, alone: bool, together: bool) -> None:
+    terms = tuple(words.Term(f"okonkwo{at}", 1.0) for at in range(asked))
     rows = AreaRows(ids=np.array([1]), words=np.array([9]), days=np.array([0]), firsts=np.array([1]), pages=np.array([False]))
-    holders: list[Ints | None] = [np.array([1] if at < held else [], dtype=np.int64) for at in range(2)]
+    holders: list[Ints | None] = [np.array([1] if at < held else [], dtype=np.int64) for at in range(asked)]
     for adds_up, expected in ((False, alone), (True, together)):
         found = comparing.compare(
             [rows], terms, holders, [np.array([near])], allowed=[np.array([True])], today=0, words_weight=0.5, floor=0.4, count=1, text_share=0.5,

@@ -58,6 +58,16 @@ class Threaded:
         self._thread.join()
         self._loop.close()
 
+    async def __aenter__(self) -> Self:
+        """In the loop that runs instead of a thread's: for tests whose time is that of their loop. Only what needs no `do` can be used then."""
+        self._loop.close()
+        self._loop = asyncio.get_running_loop()
+        await self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+
     def network(self, up: bool) -> None:
         """The whole machine is reachable, or not."""
         self.do(self._listen() if up else self._cut(idle_only=False))

@@ -6,9 +6,15 @@ class CommonParamsModel:
 class CpuParams:
     n_threads: int
 
+class SamplingParams:
+    temp: float
+    penalty_repeat: float
+    penalty_last_n: int
+
 class CommonParams:
     model: CommonParamsModel
     cpuparams: CpuParams
+    sampling: SamplingParams
     n_ctx: int
     n_parallel: int
     n_predict: int

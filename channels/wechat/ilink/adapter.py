@@ -36,10 +36,12 @@ STOP_NOTICE_S = 0.5
 QUICK_S = 1.0  # an empty answer that came sooner did not wait for news
 GROUPS_MAX = 200
 
-SCAN = "scan: nobody has logged in; show a login code on the operator page or in the terminal and scan it with the phone"
-SCAN_AGAIN = "scan again: WeChat has ended the session, or another program took it over"
-HEADERS = "the first call after the login was refused (-14): the request's headers or version are the cause, not the scan; update Yumegate"
-ODD_HOST = "scan again: the server that the login named is not the vendor's"
+SCAN = NeedsOperator("scan: nobody has logged in; show a login code on the operator page or in the terminal and scan it with the phone", "scan")
+SCAN_AGAIN = NeedsOperator("scan again: WeChat has ended the session, or another program took it over", "scan_again")
+HEADERS = NeedsOperator(
+    "the first call after the login was refused (-14): the request's headers or version are the cause, not the scan; update Yumegate", "outdated"
+)
+ODD_HOST = NeedsOperator("scan again: the server that the login named is not the vendor's", "odd_host")
 
 LoadCursor: TypeAlias = Callable[[], Awaitable[str]]
 
@@ -89,7 +91,7 @@ class IlinkChannel:
         self._api: Api | None = None
         self._sender: Sender | None = None
         self._login: Credentials | None = None
-        self._refused = ""  # why the account cannot be used
+        self._refused: NeedsOperator | None = None  # why the account cannot be used
         self._doubted = False  # a send was answered with -14, and nothing has worked since
         self._groups: set[str] = set()
 
@@ -194,8 +196,8 @@ class IlinkChannel:
     # Out
 
     async def send(self, part: OutboundPart) -> SendOutcome:
-        if self._refused:
-            return NeedsOperator(self._refused)
+        if self._refused is not None:
+            return self._refused
         if self._sender is None:
             return TryLater()
         outcome = await self._sender.send(part)
@@ -225,11 +227,12 @@ class IlinkChannel:
         if not self._doubted:
             self._doubted = True
             return TryLater(self._again_s)
-        return NeedsOperator(str(self._refuse(self._lost_reason())))
+        self._refused = self._lost_reason()
+        return self._refused
 
-    def _lost_reason(self) -> str:
+    def _lost_reason(self) -> NeedsOperator:
         return SCAN_AGAIN if self._login is not None and self._login.proven else HEADERS
 
-    def _refuse(self, reason: str) -> CredentialRefused:
-        self._refused = reason
-        return CredentialRefused(reason)
+    def _refuse(self, why: NeedsOperator) -> CredentialRefused:
+        self._refused = why
+        return CredentialRefused(why.reason, code=why.code)

@@ -102,7 +102,7 @@ class OfficialChannel:
                 try:
                     await api.token()
                 except CredentialRefused as error:
-                    sender.refused = str(error)
+                    sender.refused = NeedsOperator(str(error), error.code)
                     self._sender = sender
                     raise
                 except ChannelError as error:
@@ -214,8 +214,8 @@ class OfficialChannel:
     async def send(self, part: OutboundPart) -> SendOutcome:
         """What no call of the vendor's is there to carry."""
         sender, person = self._sender, part.address.chat_id
-        if sender is not None and sender.refused:
-            return NeedsOperator(sender.refused)
+        if sender is not None and sender.refused is not None:
+            return sender.refused
         if not part.attachments and not clean(part.text).strip():
             return Refused("there is nothing to show")
         if measure(clean(part.text), self.capabilities.text_unit) > self.capabilities.text_max:

@@ -102,7 +102,8 @@ class OfficialApi:
                 told = await self._call("GET", address, None, query=asked)
             except Declined as error:
                 if error.code in BAD_APP:
-                    raise CredentialRefused(f"the vendor refuses the app ({error}): check app_id, app_secret and the list of addresses") from None
+                    text = f"the vendor refuses the app ({error}): check app_id, app_secret and the list of addresses"
+                    raise CredentialRefused(text, code="bad_app") from None
                 raise
             token, lives_s = told.get("access_token"), told.get("expires_in")
             if not isinstance(token, str) or not token:

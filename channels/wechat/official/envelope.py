@@ -34,7 +34,7 @@ class Envelope:
         try:
             crypto.key_of(self._settings.aes_key)
         except ValueError as error:
-            raise CredentialRefused(f"aes_key of {self._account}: {error}") from None
+            raise CredentialRefused(f"aes_key of {self._account}: {error}", code="bad_key") from None
 
     def echoed(self, query: Mapping[str, str]) -> bytes:
         """The answer to the vendor's question whether this address is ours (WX-60)."""

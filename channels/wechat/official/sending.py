@@ -43,7 +43,7 @@ class Sender:
         self, api: OfficialApi, people: People, *, account: str, clock: Callable[[], datetime], read_file: ReadFile, pace_s: float = PACE_S
     ) -> None:
         self.off = False
-        self.refused = ""
+        self.refused: NeedsOperator | None = None
         self._api = api
         self._people = people
         self._account = account
@@ -90,8 +90,8 @@ class Sender:
         except AskedToWait as error:
             return TryLater(error.after_s)
         except CredentialRefused as error:
-            self.refused = str(error)
-            return NeedsOperator(self.refused)
+            self.refused = NeedsOperator(str(error), error.code)
+            return self.refused
         except NoAnswer as error:
             return Unknown(str(error))
         except ConnectionLost:

@@ -15,7 +15,7 @@ import aiohttp
 
 from channels.errors import ConnectionLost, CredentialRefused
 from channels.message import Account, Address, Attachment, EventKind, InboundEvent
-from channels.port import Deliver, OutboundPart, SendOutcome, Vault
+from channels.port import Deliver, NeedsOperator, OutboundPart, SendOutcome, Vault
 from channels.wechat.wecom import convert, files
 from channels.wechat.wecom.connection import FRAME_MAX, Connection, NoAck, new_req_id
 from channels.wechat.wecom.sending import OK, ReadFile, Sender
@@ -123,8 +123,8 @@ class WeComChannel:
         body = {"bot_id": self._settings.bot_id, "secret": self._settings.secret}
         ack = await connection.call("aibot_subscribe", body, req_id=new_req_id("aibot_subscribe"), within_s=SUBSCRIBE_S * self._second)
         if ack.code == WRONG_SECRET:
-            self._sender.refused = f"WeCom refuses the bot ({ack}): check bot_id and secret"
-            raise CredentialRefused(self._sender.refused)
+            refused = self._sender.refused = NeedsOperator(f"WeCom refuses the bot ({ack}): check bot_id and secret", "bad_bot")
+            raise CredentialRefused(refused.reason, code=refused.code)
         if ack.code != OK:
             raise ConnectionLost(f"WeCom refuses the connection ({ack})", code="unreachable")
 

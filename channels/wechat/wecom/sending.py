@@ -46,7 +46,7 @@ class Sender:
     ) -> None:
         self.connection: Connection | None = None
         self.group: asyncio.TaskGroup | None = None
-        self.refused = ""
+        self.refused: NeedsOperator | None = None
         self._account = account
         self._can = capabilities
         self._vault = vault
@@ -99,8 +99,8 @@ class Sender:
         return await self._snapshot(req_id, stream, part.text)
 
     def _unsendable(self, part: OutboundPart) -> SendOutcome | None:
-        if self.refused:
-            return NeedsOperator(self.refused)
+        if self.refused is not None:
+            return self.refused
         if is_blank(part.text) and not part.attachments:
             return Refused("there is nothing to show")
         if measure(clean(part.text), self._can.text_unit) > self._can.text_max:

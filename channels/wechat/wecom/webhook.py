@@ -124,7 +124,7 @@ class WeComWebhook:
         try:
             crypto.key_of(self._settings.aes_key)
         except ValueError as error:
-            raise CredentialRefused(f"channels.wecom.aes_key: {error}") from None
+            raise CredentialRefused(f"channels.wecom.aes_key: {error}", code="bad_key") from None
         async with aiohttp.ClientSession(trust_env=False, cookie_jar=aiohttp.DummyCookieJar()) as session:
             try:
                 async with asyncio.TaskGroup() as group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -67,3 +68,17 @@ def test_no_message_is_told_twice_and_the_room_is_kept(found: list[tuple[int, li
     for quote in quotes:
         assert [message.seq for message in quote.messages] == list(range(quote.messages[0].seq, quote.messages[-1].seq + 1))
         assert quote.tokens >= sum(tokens.count(message.line) for message in quote.messages)
+
+
+@pytest.mark.rule("RS-171", "RS-189")
+@pytest.mark.parametrize(
+    "lines", [("I sold the boat", "it was fun"), ("船を売りました", "楽しかったです"), ("我把船卖了", "那真好玩")], ids=["en", "ja", "zh"]
+)
+def test_what_is_left_after_a_forget_does_not_read_as_said_in_one_go(lines: tuple[str, str]) -> None:
+    first, second = said(1, lines[0]), replace(said(3, lines[1]), gap=True)
+    (quote,) = block.excerpts([Passage(chunk_id=1, chat="c", messages=(first, second), best=0)], 1_536)
+    shown = block.text([quote], TOKYO, live=(), newest=9).splitlines()[1:-1]
+    assert shown == [f"2026-03-08 21:01 Ann: {lines[0]}", block.GAP, f"2026-03-08 21:03 Ann: {lines[1]}"]
+    assert quote.tokens >= sum(tokens.count(line) for line in shown[1:]), "the mark is counted too"
+    alone = block.excerpts([Passage(chunk_id=1, chat="c", messages=(second,), best=0)], 1_536)
+    assert block.GAP not in block.text(alone, TOKYO, live=(), newest=9), "nothing stands before it"

@@ -113,13 +113,41 @@ def test_five_years_of_weeks_become_months_then_years_and_the_newest_stay() -> N
     kinds = [each.kind for each in rows]
     assert kinds.count(Kind.WEEK) >= 4
     assert kinds.count(Kind.MONTH) >= 3
-    assert kinds.count(Kind.YEAR) == 4
+    assert kinds.count(Kind.YEAR) == 5, "of the last year what its newest months leave"
     assert len(rows) < 25
     assert len({(each.kind, each.local_date) for each in rows}) == len(rows)
     halved = to_halve(rows)
     assert halved is not None
     assert halved.local_date == "2021-01-01"
     assert to_halve([row(Kind.YEAR, "2021-01-01", hand_edited=True)]) is None
+    assert to_halve([row(Kind.YEAR, "2021-01-01"), row(Kind.MONTH, "2021-11-01")]) is None, "a year that goes on"
+
+
+@pytest.mark.rule("RS-164")
+@pytest.mark.parametrize(
+    ("months", "folded"),
+    [
+        (["2026-10-01", "2026-11-01", "2026-12-01"], None),
+        (["2026-02-01", "2026-03-01", "2026-04-01", "2026-05-01", "2026-06-01"], None),  # two months are not worth writing the year anew
+        (["2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01", "2026-05-01", "2026-06-01"], ("2026-01-01", 3)),
+        (["2025-12-01", "2026-01-01", "2026-02-01", "2026-03-01"], ("2025-01-01", 1)),  # a year that is over is folded whole
+        ([f"2026-{n:02}-01" for n in range(1, 13)], ("2026-01-01", 9)),
+    ],
+)
+def test_of_a_year_that_is_not_over_all_but_the_newest_months_fold(months: list[str], folded: tuple[str, int] | None) -> None:
+    fold = to_compress([row(Kind.MONTH, month) for month in months], above=True)
+    assert (fold and (fold.day.isoformat(), len(fold.inputs))) == folded
+    if fold is not None:
+        assert fold.kind is Kind.YEAR
+        assert not {each.local_date for each in fold.inputs} & {*months[-3:]}
+
+
+@pytest.mark.rule("RS-164")
+def test_later_months_join_the_row_of_their_year() -> None:
+    year, months = row(Kind.YEAR, "2026-01-01"), [row(Kind.MONTH, f"2026-{n:02}-01") for n in range(4, 10)]
+    fold = to_compress([year, *months], above=True)
+    assert fold is not None
+    assert fold.inputs == (year, *months[:3])
 
 
 @pytest.mark.rule("RS-53", "RS-57")

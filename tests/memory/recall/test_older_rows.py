@@ -44,7 +44,7 @@ async def test_blocks_are_told_as_far_as_they_are_older(database: Database) -> N
         for begin in (0, 2):
             blocks.put_extract(c, of, said[begin].seq, said[begin + 1].seq, f"block {begin}", START)
         conversations.move_edge(c, of, said[3].seq)
-        assert "block 2" in blocks.standing(c, of)
-        return blocks.standing(c, of, before=said[3].seq)
+        assert "block 2" in blocks.standing(c, of).text
+        return blocks.standing(c, of, before=said[3].seq).text
 
     assert await database.write(work) == f"{blocks.HEAD}\n- block 0"

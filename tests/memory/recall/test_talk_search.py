@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from memory import conversations
+from memory import conversations, provenance
 from memory.database import Database
 from memory.embedders.hashed import hash_embedder
+from memory.provenance import Bar
 from memory.recall import asking, real_talk
 from memory.recall.asking import Line
 from memory.schema import messages
@@ -110,6 +111,33 @@ async def test_what_was_edited_or_deleted_is_recalled_no_more_from_that_moment(d
     assert (await talks.ask("the secret key of the garden", of)).passages
     await database.write(lambda c: conversations.forget(c, said[1].id))
     assert (await talks.ask("the secret key of the garden", of)).passages == ()
+
+
+@pytest.mark.rule("RS-171", "RS-189")
+@pytest.mark.parametrize("by_note", [False, True], ids=["the message", "what rested on it"])
+@pytest.mark.parametrize(
+    ("parts", "question"),
+    [
+        (("gate", "key", "well", "tree", "wall", "roof"), "the secret well of the garden"),
+        (("庭の門", "庭の鍵", "庭の井戸", "庭の木", "庭の塀", "庭の屋根"), "庭の井戸のことは"),
+        (("花园的大门", "花园的钥匙", "花园的水井", "花园的大树", "花园的围墙", "花园的屋顶"), "花园的水井在哪里"),
+    ],
+    ids=["en", "ja", "zh"],
+)
+async def test_a_find_tells_where_something_between_its_messages_was_forgotten(
+    sqlite: Database, parts: tuple[str, ...], question: str, *, by_note: bool
+) -> None:
+    talks = Talks(sqlite)
+    of, another = await talks.chat(), await talks.chat("web::2")
+    said = [(await talks.say(of, f"the secret {part} of the garden"))[0] for part in parts[:4]]
+    await talks.say(another, "something elsewhere")  # numbers go over all chats, so a missing one says nothing
+    await talks.say(of, "/status", origin="command")
+    said += await talks.say(of, *(f"the secret {part} of the garden" for part in parts[4:]))
+    bar = Bar(reason="forgotten", hash="", sources=(said[1].id,))
+    await sqlite.write(lambda c: provenance.bar(c, "root", [bar], talks.clock) if by_note else conversations.forget(c, said[1].id))
+    assert await talks.cut(of) == 1
+    (passage,) = (await talks.ask(question, of)).passages
+    assert [message.gap for message in passage.messages] == [False, True, False, False, False]
 
 
 @pytest.mark.rule("RS-22", "RS-180")

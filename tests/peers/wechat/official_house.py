@@ -20,6 +20,7 @@ from gateway import inbox, intake, outbox_store
 from gateway.access import Rules
 from gateway.config import Webhooks
 from gateway.gate import Gates
+from gateway.held_parts import WAITING
 from gateway.inbox import Waiting
 from gateway.language import guess, say
 from gateway.outbox import Outbox
@@ -155,10 +156,14 @@ class House:
         return [state for _, state in await self.parts()]
 
     async def settled(self, *states: str, within_s: float = 10.0) -> None:
-        """Until the outbox stands like this."""
+        """Until the outbox stands like this. `waiting`: the channel was asked to send it, and it needs the person's next message."""
+        query = sa.select(outbox_table.c.state, outbox_table.c.reason).order_by(outbox_table.c.id)
         async with asyncio.timeout(patience(within_s)):
-            while await self.states() != list(states):  # noqa: ASYNC110  # the store tells nobody
-                await asyncio.sleep(0.01)
+            while True:
+                rows = await self.db.read(lambda connection: connection.execute(query).all())
+                if ["waiting" if row.reason == WAITING else row.state for row in rows] == list(states):
+                    return
+                await asyncio.sleep(0.1 * self.second)  # the store tells nobody
 
     async def rows(self) -> int:
         query = sa.select(sa.func.count()).select_from(inbox_table)

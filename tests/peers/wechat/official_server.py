@@ -163,25 +163,25 @@ class FakeOfficial(Threaded):
             await self._tried(message)
 
     async def _tried(self, message: dict[str, str]) -> None:
-        world, person = self.world, message.get("FromUserName", "")
+        world, person, now = self.world, message.get("FromUserName", ""), asyncio.get_running_loop().time
         msg_id = message.get("MsgId", "")
         world.acted[person], world.sent[person] = world.clock(), 0
         for number in itertools.count(1):
-            began = time.monotonic()
+            began = now()
             body, query = self.envelope(message)
             try:
                 status, answer = await self._posted(body, query, "POST", 5.0 * world.second)
             except (aiohttp.ClientError, TimeoutError, OSError):
                 status, answer = 0, b""
             verdict, text, kind = self._judged(status, answer, message)
-            world.tries.append(Try(msg_id, number, began, time.monotonic() - began, status, answer, verdict))
+            world.tries.append(Try(msg_id, number, began, now() - began, status, answer, verdict))
             if verdict == "shown":
                 world.shown.append(Shown(person, text, "reply", f"{msg_id}:reply", msg_id, kind))
             if verdict == "unavailable" or (verdict == "unanswered" and not world.in_turn and number >= world.tries_max):
                 world.shown.append(Shown(person, UNAVAILABLE, "vendor", "", msg_id))
             if verdict != "unanswered" or (not world.in_turn and number >= world.tries_max):
                 break
-            await asyncio.sleep(max(began + (0.1 if world.in_turn else 5.0 * world.second) - time.monotonic(), 0))
+            await asyncio.sleep(max(began + (0.1 if world.in_turn else 5.0 * world.second) - now(), 0))
 
     async def _posted(self, body: bytes, query: Mapping[str, str], method: str, limit_s: float) -> tuple[int, bytes]:
         if self._client is None:
