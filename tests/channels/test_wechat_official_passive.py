@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from channels.message import Account
-from channels.port import Arrival
+from channels.port import Arrival, OutboundPart, SendOutcome
 from channels.wechat.official.adapter import OfficialChannel
 from channels.wechat.official.settings import OfficialSettings
 from gateway.language import say
@@ -159,6 +159,31 @@ async def test_a_word_that_adds_nothing_only_fetches(sqlite: Database, server: F
         await scene.house.settled("sent", "sent")
     assert server.world.view(ANN)[-1].endswith("at last")
     assert scene.house.questions == [word, "hello"]
+
+
+@pytest.mark.rule("WX-72")
+@in_their_time
+async def test_a_word_that_only_fetches_asks_nothing_while_the_outbox_has_the_answer_in_hand(
+    sqlite: Database, server: FakeOfficial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, in_hand, real = Scene(sqlite, server, {"hello": (9, ["at last"])}, passive_tries=1), asyncio.Event(), OfficialChannel.send
+
+    async def slow(channel: OfficialChannel, part: OutboundPart) -> SendOutcome:
+        in_hand.set()
+        await asyncio.sleep(0.1)
+        return await real(channel, part)
+
+    monkeypatch.setattr(OfficialChannel, "send", slow)
+    async with scene.running() as channel:
+        server.says(ANN, "hello")
+        await scene.sees(THINKING)
+        await in_hand.wait()
+        vars(channel)["_answering"].owed.clear()  # as after a restart
+        server.says(ANN, "more")
+        await until(lambda: len(server.world.view(ANN)) == 2)
+        await scene.house.settled("sent")
+    assert server.world.view(ANN)[-1].endswith("at last")
+    assert scene.house.questions == ["hello"]
 
 
 @pytest.mark.case("WE-09")

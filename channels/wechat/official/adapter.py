@@ -46,6 +46,7 @@ from channels.wechat.words import Say, by_key
 log = logging.getLogger(__name__)
 
 REFUSAL = WebhookResponse(status=403)
+LOOK_S = 0.3  # what waits may be in the outbox's hands for a moment, when the time to try it again has come
 
 
 async def no_file(attachment: Attachment) -> bytes:
@@ -77,6 +78,7 @@ class OfficialChannel:
         self._read_file = read_file
         self._clock = clock
         self._pace_s = pace_s
+        self._second = second
         self._proven_at: datetime | None = None
         self._people = People(vault)
         self._api: OfficialApi | None = None
@@ -165,7 +167,7 @@ class OfficialChannel:
     async def _delivered(self, deliver: Deliver, window: Window, event: InboundEvent) -> WebhookResponse:
         take = self._answering.take
         if event.kind is EventKind.MESSAGE and take is not None and passive.is_continue(event.text):
-            waiting = await take(event.address, 0)
+            waiting = await take(event.address, LOOK_S * self._second)
             if waiting is not None or window.person in self._answering.owed:
                 return await self._continued(deliver, window, event, waiting)
         accepted = await self._stored(deliver, window, event)
