@@ -77,6 +77,7 @@ $(BIN)/python:
 $(RUNTIME): requirements.lock | $(BIN)/python
 	@echo 'Installing what the gateway runs on (about a minute, once) …'
 	$(LOCKED) -r requirements.lock
+	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -m gateway "$$@"\n' '$(CURDIR)' '$(CURDIR)/$(BIN)/python' > $(BIN)/yumegate && chmod +x $(BIN)/yumegate
 	@touch $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)

@@ -8,28 +8,24 @@ Behind the newest message stands what the model and its tools said to each other
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from agent.giving_way import attached_tokens, cut, fit, fit_traffic, newest_that_fit, said_tokens, spoken, traffic_tokens
 from agent.least import Least
 from agent.llm.port import ModelMessage, Role
 from agent.turn import Said, Section, Turn
 from memory import tokens
-from memory.extract import borders
 
 ANSWER_RESERVE = 0.25  # share of the model's window kept free for the answer
 ANSWER_RESERVE_MAX = 8_192  # tokens; a large window needs no larger reserve
-KEEP_OF_LONG = (0.6, 0.3)  # shares of the room that head and tail of an over-long text keep
-KEEP_OF_STANDING = (0.2, 0.7)  # the same of standing text: what is newest in it stands at its end
+KEEP_OF_STANDING = (0.2, 0.7)  # shares that head and tail of standing text keep: what is newest in it stands at its end
 TRAFFIC_SHARE = 0.25  # of the room: so much tool traffic stays whatever the newest message takes
-RESULT_LEAST = 64  # tokens an over-long tool result keeps at least
 TALK_LEAST = 64  # tokens for the newest message beside what is attached to it, however little room there is
 STANDING_LEAST = 128  # tokens of an excerpt of standing text, as long as the newest message keeps its least
-WORDS_LEAST = 16  # tokens below which words between attached texts are not worth a cut
-CUT = "\n[… left out: too long …]\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,31 +52,31 @@ def assemble(turn: Turn, *, room: int, small: bool = False, traffic: Sequence[Mo
     `small`: a tiny model, which a long instruction would confuse. `traffic`: the calls and results of this turn so far. `tools`: tokens of the
     descriptions that are sent along.
     """
-    traffic_tokens = sum(map(_traffic_tokens, traffic))
-    least = _said_tokens(turn.newest) + min(traffic_tokens, int(room * TRAFFIC_SHARE))
+    traffic_kept = min(sum(map(traffic_tokens, traffic)), int(room * TRAFFIC_SHARE))
+    least = said_tokens(turn.newest) + traffic_kept
     around = _around(turn, room - tools, least, small=small)
     head, tail, head_tokens, tail_tokens = around.head, around.tail, around.head_tokens, around.tail_tokens
     talk_room = room - head_tokens - tail_tokens - tools
-    newest_room = max(TALK_LEAST + _attached_tokens(turn.newest), talk_room - min(traffic_tokens, int(room * TRAFFIC_SHARE)))
-    newest, shortened = _fit(turn.newest, newest_room)
-    newest_tokens = _said_tokens(newest)
-    traffic = _fit_traffic(traffic, talk_room - newest_tokens)
-    traffic_tokens = sum(map(_traffic_tokens, traffic))
-    fitting = _newest_that_fit(turn.history, talk_room - newest_tokens - traffic_tokens)
+    newest_room = max(TALK_LEAST + attached_tokens(turn.newest), talk_room - traffic_kept)
+    newest, shortened = fit(turn.newest, newest_room)
+    newest_tokens = said_tokens(newest)
+    traffic = fit_traffic(traffic, talk_room - newest_tokens)
+    traffic_size = sum(map(traffic_tokens, traffic))
+    fitting = newest_that_fit(turn.history, talk_room - newest_tokens - traffic_size)
     history = _taking_turns(fitting)
-    unanswered = f"{_spoken(history.pop())}\n" if history and not history[-1].by_us else ""  # its turn failed
+    unanswered = f"{spoken(history.pop())}\n" if history and not history[-1].by_us else ""  # its turn failed
     return Prompt(
         messages=(
             ModelMessage(role=Role.SYSTEM, text=head),
             *(_message(said) for said in history),
-            replace(_message(newest), text=f"{unanswered}{tail}{_spoken(newest)}"),
+            replace(_message(newest), text=f"{unanswered}{tail}{spoken(newest)}"),
             *traffic,
         ),
         sections=(
-            Section(name="tools", tokens=tools + traffic_tokens),
+            Section(name="tools", tokens=tools + traffic_size),
             Section(name="instructions", tokens=head_tokens - around.saved_head_tokens),
             Section(name="saved", tokens=around.saved_head_tokens + around.saved_tail_tokens),
-            Section(name="history", tokens=sum(map(_said_tokens, fitting))),
+            Section(name="history", tokens=sum(map(said_tokens, fitting))),
             Section(name="time", tokens=tail_tokens - around.saved_tail_tokens),
             Section(name="message", tokens=newest_tokens),
         ),
@@ -101,12 +97,12 @@ def least_of(turn: Turn, *, small: bool = False, tools: int = 0) -> Least:
         return _size(_head(bare, saved[0], small=small)) + tokens.count(_tail(bare, saved[1]))
 
     instructions = around(pins=False)
-    attached = _attached_tokens(turn.newest)
+    attached = attached_tokens(turn.newest)
     return Least(
         instructions=instructions + tools,
         pins=around(pins=True) - instructions,
         attachments=attached,
-        words=min(TALK_LEAST, _said_tokens(turn.newest) - attached),
+        words=min(TALK_LEAST, said_tokens(turn.newest) - attached),
     )
 
 
@@ -170,8 +166,8 @@ def _around(turn: Turn, room: int, least: int, *, small: bool) -> _Around:
     if not standing or not over(around):
         return around
     free = room - around.head_tokens - around.tail_tokens + tokens.count(standing)
-    shortest = min(least, TALK_LEAST + _attached_tokens(turn.newest))
-    kept = _cut(standing, max(free - least, min(STANDING_LEAST, free - shortest)), keep=KEEP_OF_STANDING)
+    shortest = min(least, TALK_LEAST + attached_tokens(turn.newest))
+    kept = cut(standing, max(free - least, min(STANDING_LEAST, free - shortest)), keep=KEEP_OF_STANDING)
     head = _head(replace(turn, standing_notes=(kept,)), around.saved[0], small=small)
     return replace(around, head=head, standing_cut=kept != standing)
 
@@ -197,31 +193,11 @@ def _tail(turn: Turn, saved: str) -> str:
 
 
 def _message(said: Said) -> ModelMessage:
-    return ModelMessage(role=Role.ASSISTANT if said.by_us else Role.USER, text=_spoken(said), images=said.images)
-
-
-def _spoken(said: Said) -> str:
-    return f"{said.speaker}: {said.text}" if said.speaker else said.text
-
-
-def _said_tokens(said: Said) -> int:
-    return tokens.MESSAGE_TOKENS + tokens.count(_spoken(said)) + tokens.IMAGE_TOKENS * len(said.images)
+    return ModelMessage(role=Role.ASSISTANT if said.by_us else Role.USER, text=spoken(said), images=said.images)
 
 
 def _size(text: str) -> int:
     return tokens.MESSAGE_TOKENS + tokens.count(text)
-
-
-def _newest_that_fit(history: Sequence[Said], room: int) -> tuple[Said, ...]:
-    """The longest end of `history` within `room` that begins with a person's message, so that no answer stands without its question."""
-    start, left = len(history), room
-    for index in range(len(history) - 1, -1, -1):
-        left -= _said_tokens(history[index])
-        if left < 0:
-            break
-        if not history[index].by_us:
-            start = index
-    return tuple(history[start:])
 
 
 def _taking_turns(history: Sequence[Said]) -> list[Said]:
@@ -230,72 +206,7 @@ def _taking_turns(history: Sequence[Said]) -> list[Said]:
     for each in history:
         if said and said[-1].by_us == each.by_us:
             before = said[-1]
-            said[-1] = Said(text=f"{_spoken(before)}\n{_spoken(each)}", by_us=each.by_us, images=(*before.images, *each.images))
+            said[-1] = Said(text=f"{spoken(before)}\n{spoken(each)}", by_us=each.by_us, images=(*before.images, *each.images))
         else:
             said.append(each)
     return said
-
-
-def _traffic_tokens(message: ModelMessage) -> int:
-    calls = sum(tokens.TOOL_CALL_TOKENS + tokens.count(call.arguments) for call in message.tool_calls)
-    result = tokens.TOOL_RESULT_TOKENS if message.role is Role.TOOL else 0
-    return tokens.MESSAGE_TOKENS + tokens.count(message.text) + tokens.IMAGE_TOKENS * len(message.images) + calls + result
-
-
-def _fit_traffic(traffic: Sequence[ModelMessage], room: int) -> tuple[ModelMessage, ...]:
-    """Results of tools, the oldest first, keep head and tail until all fit (WD-39); calls and results stay pairs (MD-12)."""
-    kept = list(traffic)
-    over = sum(map(_traffic_tokens, kept)) - room
-    for at, message in enumerate(kept):
-        if over <= 0:
-            break
-        if message.role is Role.TOOL:
-            size = tokens.count(message.text)
-            kept[at] = replace(message, text=_cut(message.text, max(RESULT_LEAST, size - over)))
-            over -= size - tokens.count(kept[at].text)
-    return tuple(kept)
-
-
-def _fit(said: Said, room: int) -> tuple[Said, bool]:
-    """Words too long by themselves keep head and tail (WD-95); what is attached stays whole (RS-70)."""
-    pieces = _pieces(said)
-    size = sum(tokens.count(words) for words, attached in pieces if not attached)
-    left = room - _said_tokens(said) + size
-    if size <= left:
-        return said, False
-
-    def fitted(words: str) -> str:
-        own = tokens.count(words)
-        return words if own <= WORDS_LEAST else _cut(words, left * own // size)
-
-    text = "".join(words if attached else fitted(words) for words, attached in pieces)
-    return (said, False) if text == said.text else (replace(said, text=text), True)
-
-
-def _pieces(said: Said) -> list[tuple[str, bool]]:
-    """Its text in stretches, each with whether it is attached."""
-    pieces, rest = list[tuple[str, bool]](), said.text
-    for text in said.attached:
-        before, found, rest = rest.partition(text)
-        pieces += [(before, False), (found, True)]
-    return [(text, attached) for text, attached in [*pieces, (rest, False)] if text]
-
-
-def _attached_tokens(said: Said) -> int:
-    return sum(map(tokens.count, said.attached)) + tokens.IMAGE_TOKENS * len(said.images)
-
-
-def _cut(text: str, room: int, keep: tuple[float, float] = KEEP_OF_LONG) -> str:
-    """`text`, or its head and tail within `room` tokens. `keep`: their shares of it."""
-    size, most = tokens.count(text), len(text)
-    if size <= room:
-        return text
-    ends = borders(text)
-    while True:
-        most = min(most - 1, int(most * room / size))  # scripts differ in price, so one look at the whole is not enough
-        head, tail = (max(0, int(most * share)) for share in keep)
-        before, behind = bisect_right(ends, head) - 1, bisect_left(ends, len(text) - tail)
-        cut = f"{text[: ends[before]]}{CUT}{text[ends[behind] :]}"
-        size = tokens.count(cut)
-        if size <= room or most <= 0:
-            return cut

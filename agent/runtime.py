@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
+from agent.asking import Asking
 from agent.errors import BudgetExceeded, ContextOverflow, ModelBroken, ModelBusy, ModelError, ModelMisconfigured, NoRoom
 from agent.least import Room, check
 from agent.llm import estimate
@@ -93,8 +94,7 @@ class Runtime:
         return Toolbox(tools, seconds=self._budget.tool_seconds).specs if self._models[0].supports_tools else ()
 
     def _first(self, turn: Turn, tools: Sequence[Tool], room: int) -> Prompt:
-        cost = estimate.tool_tokens(self.specs(tools), counting.count)
-        return assemble(turn, room=room, small=self._models[0].provider == "demo", tools=cost)
+        return assemble(turn, room=room, small=_is_small(self._models[0]), tools=_cost(self.specs(tools)))
 
     def _check(self, turn: Turn, tools: Sequence[Tool], limit: int) -> None:
         """Raises TooLarge. `limit`: of the whole prompt beside our own, in our count. By the stated window: one learned from refusals shortens
@@ -102,11 +102,10 @@ class Runtime:
         model = self._models[0]
         factor = self._calibration.factor(model.name)
         window = int(model.context_window / factor)
-        limit = min(limit, self._limit(factor))
+        limit = min(limit, self._setting(factor))
         room, wider = (largest_prompt(limit, window, reserve_of(window, answer)) for answer in (int(model.answer_tokens / factor), 0))
-        cost = estimate.tool_tokens(self.specs(tools), counting.count)
         check(
-            least_of(turn, small=model.provider == "demo", tools=cost),
+            least_of(turn, small=_is_small(model), tools=_cost(self.specs(tools))),
             Room(tokens=room, by_setting=room == limit, with_short_answers=wider, answer=model.answer_tokens, window=model.context_window),
         )
 
@@ -114,7 +113,7 @@ class Runtime:
         """The answer's text, possibly empty. Raises AgentError, TooLarge before any call; `record` then holds what was said and tried so far."""
         if self._models:
             self._check(turn, tools, UNLIMITED)
-        asking = _Asking(turn=turn, sink=sink, record=record, toolbox=Toolbox(tools, seconds=self._budget.tool_seconds))
+        asking = Asking(turn=turn, sink=sink, record=record, toolbox=Toolbox(tools, seconds=self._budget.tool_seconds))
         for step in range(self._budget.steps):
             if sum(call.usage.input_tokens + call.usage.output_tokens for call in record.calls) > self._budget.tokens:
                 raise BudgetExceeded("tokens")
@@ -128,7 +127,7 @@ class Runtime:
             await self._use_tools(asking, finished, steering)
         raise BudgetExceeded("steps")
 
-    async def _use_tools(self, asking: _Asking, finished: Finished, steering: Steering) -> None:
+    async def _use_tools(self, asking: Asking, finished: Finished, steering: Steering) -> None:
         calls = [asking.toolbox.legal(call) for call in finished.tool_calls]
         asking.traffic.append(ModelMessage(role=Role.ASSISTANT, text=asking.step_text, tool_calls=tuple(calls)))
         added: tuple[Said, ...] = ()
@@ -148,7 +147,7 @@ class Runtime:
             images = tuple(image for said in added for image in said.images)
             asking.traffic.append(ModelMessage(role=Role.USER, text="\n".join(said.text for said in added), images=images))
 
-    async def _answered(self, asking: _Asking, *, tools: bool) -> Finished:
+    async def _answered(self, asking: Asking, *, tools: bool) -> Finished:
         """One step: the first model that answers, or the error of the first one that failed for good. The one that answered stays first."""
         first_error: ModelError | None = None
         asking.begin_step()
@@ -170,7 +169,7 @@ class Runtime:
                 asking.take_back()
         raise first_error or ModelMisconfigured("no model is configured")
 
-    async def _fitted(self, model: ChatModel, asking: _Asking, *, tools: bool, max_output: int | None = None) -> Finished:
+    async def _fitted(self, model: ChatModel, asking: Asking, *, tools: bool, max_output: int | None = None) -> Finished:
         """Ask; when the provider says the prompt is too long, shorten it twice at most, never wiping anything stored (RL-22)."""
         specs = asking.toolbox.specs if tools and model.supports_tools else ()
         prompt = self._prompt(model, asking, specs)
@@ -187,7 +186,7 @@ class Runtime:
             except ContextOverflow as error:
                 if share is None:
                     raise
-                limit = _limit(error, prompt.tokens)
+                limit = _refused_limit(error, prompt.tokens)
                 if max_output is None:
                     self._learned[model.name] = limit
                 asking.take_back()
@@ -196,13 +195,13 @@ class Runtime:
                     asking.record.refused = prompt.left_out
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _prompt(self, model: ChatModel, asking: _Asking, specs: tuple[ToolSpec, ...], room: int | None = None) -> Prompt:
+    def _prompt(self, model: ChatModel, asking: Asking, specs: tuple[ToolSpec, ...], room: int | None = None) -> Prompt:
         prompt = assemble(
             asking.turn,
             room=self._room(model) if room is None else room,
-            small=model.provider == "demo",
+            small=_is_small(model),
             traffic=asking.traffic if model.supports_tools else (),
-            tools=estimate.tool_tokens(specs, counting.count),
+            tools=_cost(specs),
         )
         record = asking.record
         record.sections, record.left_out, record.shortened = prompt.sections, prompt.left_out, prompt.shortened
@@ -213,9 +212,10 @@ class Runtime:
 
     def _room(self, model: ChatModel) -> int:
         window, factor = self._window(model)
-        return room_for_prompt(window, self._limit(factor), int(model.answer_tokens / factor))
+        return room_for_prompt(window, self._setting(factor), int(model.answer_tokens / factor))
 
-    def _limit(self, factor: float) -> int:
+    def _setting(self, factor: float) -> int:
+        """What a prompt may have by the setting, in our own count."""
         return int(self._max_prompt / factor)
 
     def _window(self, model: ChatModel) -> tuple[int, float]:
@@ -224,7 +224,7 @@ class Runtime:
         window = int(model.context_window / factor)
         return min(window, self._learned.get(model.name, window)), factor
 
-    async def _patient(self, model: ChatModel, asking: _Asking, request: ModelRequest, sent: int) -> Finished:
+    async def _patient(self, model: ChatModel, asking: Asking, request: ModelRequest, sent: int) -> Finished:
         """Ask, and again while the fault may pass and the waits stay bounded. `sent`: estimated tokens of the request."""
         waited, tries = 0.0, 0
         while True:
@@ -240,7 +240,7 @@ class Runtime:
             asking.take_back()
             await self._sleep(wait)
 
-    async def _once(self, model: ChatModel, asking: _Asking, request: ModelRequest, sent: int) -> Finished:
+    async def _once(self, model: ChatModel, asking: Asking, request: ModelRequest, sent: int) -> Finished:
         started = time.monotonic()
         record = asking.record
         record.model, record.provider = model.name, model.provider
@@ -269,7 +269,7 @@ class Runtime:
             record.calls.append(ModelCall(model=model.name, provider=model.provider, outcome=outcome, usage=usage, milliseconds=milliseconds))
 
 
-def _limit(error: ContextOverflow, sent: int) -> int:
+def _refused_limit(error: ContextOverflow, sent: int) -> int:
     """What the model takes, in tokens as we count them, whatever the provider counts: always less than what it refused. `sent`: our count of that."""
     counted = error.sent or sent
     named = min(error.limit or counted, counted)
@@ -281,36 +281,10 @@ def _more_room(model: ChatModel, finished: Finished) -> int:
     return max(min(NO_ROOM_OUTPUT, model.context_window // 2), 2 * finished.usage.output_tokens)
 
 
-class _Asking:
-    """The moving parts of one run: the draft with the mark where the present step began, the tool traffic so far, and which model comes first."""
+def _is_small(model: ChatModel) -> bool:
+    return model.provider == "demo"
 
-    def __init__(self, *, turn: Turn, sink: Sink, record: Record, toolbox: Toolbox) -> None:
-        self.turn = turn
-        self.sink = sink
-        self.record = record
-        self.toolbox = toolbox
-        self.traffic: list[ModelMessage] = []
-        self.started = time.monotonic()
-        self.first = 0
-        self._mark = 0
 
-    @property
-    def step_text(self) -> str:
-        return self.record.text[self._mark :].strip()
-
-    def begin_step(self) -> None:
-        self._mark = len(self.record.text)
-
-    def say(self, text: str) -> None:
-        if self._mark and len(self.record.text) == self._mark:
-            text = f"\n\n{text.lstrip()}"  # words of a later step begin a paragraph of their own
-        self.record.text += text
-        self.sink.delta(text)
-
-    def take_back(self) -> None:
-        """Forget the words of the present step: they are about to be said again (MD-08)."""
-        if len(self.record.text) > self._mark:
-            self.record.text = self.record.text[: self._mark]
-            self.sink.reset()
-            if self.record.text:
-                self.sink.delta(self.record.text)
+def _cost(specs: Sequence[ToolSpec]) -> int:
+    """Tokens of what the model is told of its tools."""
+    return estimate.tool_tokens(specs, counting.count)

@@ -75,7 +75,7 @@ from gateway.tasks import Tasks
 from gateway.toolmaking import Toolmaking
 from gateway.undoing import Undoing
 from gateway.whys import Whys
-from gateway.zones import otherwise
+from gateway.zone_names import otherwise
 from memory.chroma_home import ChromaHome
 from memory.database import Database
 from memory.head_files import HeadFiles

@@ -16,7 +16,7 @@ from gateway.budgets import ANSWERS
 from gateway.config import Config
 from gateway.model_calls import record_calls
 from gateway.models import Models
-from gateway.zones import otherwise
+from gateway.zone_names import otherwise
 from memory.database import Database
 from memory.schema import model_calls
 

@@ -50,20 +50,22 @@ def pack(config: Config, target: Path, *, told: Told = lambda _done, _of: None) 
     """
     if target.exists():
         raise FileExistsError(f"{target} exists already: name another file")
+    if _would_be_kept(config, target.resolve()):
+        raise OSError(f"{target} would itself be packed by the next backup: name a file elsewhere")
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=".yumegate-backup-", dir=target.parent) as folder:
         snapshot, unready = Path(folder) / DATABASE, Path(folder) / "archive"
         revision = _snapshot(config, snapshot)
         files = sorted(kept_files(config))
         skipped: list[str] = []
-        manifest = {"format": FORMAT, "revision": revision, "made_at": utc_now().isoformat(), "files": len(files)}
         with unready.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw) as packed, tarfile.open(fileobj=packed, mode="w|") as archive:
-            _add(archive, MANIFEST, json.dumps(manifest, indent=2).encode(), utc_now())
             archive.add(snapshot, DATABASE)
             for number, (name, path) in enumerate(files, start=1):
                 if not _add_file(archive, name, path):
                     skipped.append(name)
                 told(number, len(files))
+            manifest = {"format": FORMAT, "revision": revision, "made_at": utc_now().isoformat(), "files": len(files) - len(skipped)}
+            _add(archive, MANIFEST, json.dumps(manifest, indent=2).encode(), utc_now())  # last, when it is known how many were read
         unready.chmod(0o600)
         unready.rename(target)
     return Packed(path=target, files=len(files) - len(skipped), bytes=target.stat().st_size, skipped=tuple(skipped))
@@ -74,6 +76,13 @@ def kept_files(config: Config) -> Iterator[tuple[str, Path]]:
     yield from _below(WORKSPACE, config.agent_workspace, without=config.data_dir)
     for folder in FOLDERS:
         yield from _below(f"{DATA}/{folder}", config.data_dir / folder, without=None)
+
+
+def _would_be_kept(config: Config, target: Path) -> bool:
+    data = config.data_dir.resolve()
+    if target.is_relative_to(data):
+        return any(target.is_relative_to(data / each) for each in FOLDERS)
+    return target.is_relative_to(config.agent_workspace.resolve())
 
 
 def _below(name: str, folder: Path, *, without: Path | None) -> Iterator[tuple[str, Path]]:

@@ -27,14 +27,14 @@ def back_up(config: Config, target: Path | None) -> str:
     """What was done, in words."""
     target = target or Path(f"yumegate-{utc_now():%Y-%m-%dT%H%M%SZ}.tar.gz")
     try:
-        with Progress(transient=True) as progress:
+        with restore.apart(config, shared=True), Progress(transient=True) as progress:
             task = progress.add_task("packing")
             packed = backup.pack(config, target.absolute(), told=lambda done, of: progress.update(task, completed=done, total=of))
-    except (StoreError, OSError) as error:
+    except (ArchiveRefused, StoreError, OSError) as error:
         raise CannotDo(str(error)) from error
     left = f"; not in it: {', '.join(packed.skipped)}" if packed.skipped else ""
     return (
-        f"{packed.path}: the database and {packed.files:,} files, {packed.bytes / 1e6:,.1f} MB{left}\n"
+        f"{packed.path}: the database and {_files(packed.files)}, {packed.bytes / 1e6:,.1f} MB{left}\n"
         "It holds everything that was said and remembered: keep it where nobody else reads it. config.json and secrets.env are not in it."
     )
 
@@ -71,4 +71,8 @@ def _words(done: Restored | None) -> str:
     if done is None:
         raise CannotDo("what was laid ready is gone: another command has taken it over")
     before = f"what was there before lies in {done.before}" if done.before else "nothing was there before"
-    return f"restored as it was at {done.made_at[:19]} UTC, {done.files:,} files; {before}"
+    return f"restored as it was at {done.made_at[:19]} UTC, {_files(done.files)}; {before}"
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"

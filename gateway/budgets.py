@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from agent.turn import ModelCall
 from gateway.config import Config
 from gateway.turn_store import TurnStart
-from gateway.zones import otherwise
+from gateway.zone_names import otherwise
 from memory.database import Database
 from memory.schema import model_calls
 

@@ -43,7 +43,8 @@ Lane C is answered at once; B is accepted at once and its result follows in the 
 _CONSOLE = """
 ## On the console
 
-`yumegate …` or `python -m gateway …`. `--config PATH` stands after the command's name; without it the file is `config.json` in the present folder.
+In a clone that `make` set up, `yumegate` is `.venv/bin/yumegate`; elsewhere `python -m gateway …` is the same.
+`--config PATH` stands after the command's name; without it the file is `config.json` in the present folder.
 A command that needs the store asks the running gateway; when none runs it takes the lock of the data directory itself.
 
 | command | does |
@@ -68,18 +69,21 @@ def _row(path: tuple[str, ...], command: Command) -> str:
 
 
 def _console(group: TyperGroup, prefix: str) -> list[tuple[str, str]]:
+    """Each command with what it takes and the first line of its help; a group too where it does something by itself."""
     found: list[tuple[str, str]] = []
     for name, command in sorted(group.commands.items()):
-        if isinstance(command, TyperGroup):
-            found += _console(command, f"{prefix}{name} ")
-            continue
+        within = isinstance(command, TyperGroup)
+        help_text = (command.callback.__doc__ if within and command.callback else command.help) or ""
         names = [
             str(parameter.name).upper() if isinstance(parameter, TyperArgument) else f"[--{str(parameter.name).replace('_', '-')}]"
             for parameter in command.params
             if parameter.name != "help"
         ]
         options = " ".join(names).replace("[--as-json]", "[--json]").replace("[--config-path]", "[--config]")
-        found.append((f"{prefix}{name} {options}".strip(), (command.help or "").strip().split("\n")[0]))
+        if not within or command.invoke_without_command:
+            found.append((f"{prefix}{name} {options}".strip(), help_text.strip().split("\n")[0]))
+        if within:
+            found += _console(command, f"{prefix}{name} ")
     return found
 
 

@@ -19,7 +19,7 @@ from gateway.config_recall import CEILING_LEAST
 from gateway.config_types import Section, is_loopback
 from gateway.embedding_source import half_an_address, source_faults
 from gateway.jsonfile import KeyPath
-from gateway.zones import system_zone
+from gateway.zone_names import system_zone
 from memory.profiles import BUILT_IN
 from memory.recall.budget import margin
 

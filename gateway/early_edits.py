@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from channels.message import InboundEvent, from_json, to_json
 from memory.ids import new_delivery
-from memory.schema import inbox
+from memory.schema import identities, inbox
 
 STATE = "early"  # of the row that holds the words: no lane takes it up
 KEPT = timedelta(hours=24)
@@ -22,7 +22,7 @@ KEPT_MAX = 200  # of one account
 
 def keep(connection: sa.Connection, event: InboundEvent, now: datetime) -> None:
     """The words of `event`, unless newer ones wait already. What waited for too long goes, and the oldest of too many."""
-    connection.execute(_SWEEP, {"before": now - KEPT})
+    sweep(connection, now)
     row = connection.execute(_FIND, _key(event)).one_or_none()
     if row is not None and _written(from_json(InboundEvent, row.event)) > _written(event):
         return
@@ -53,6 +53,18 @@ def drop(connection: sa.Connection, event: InboundEvent) -> None:
     connection.execute(_DROP, _key(event))
 
 
+def forget(connection: sa.Connection, person_id: str) -> None:
+    """What waits of a person who is to be forgotten, while it is known who they are."""
+    for row in connection.execute(_OF_PERSON, {"person": person_id}).all():
+        if row.event["sender_id"] == row.platform_user_id:
+            connection.execute(sa.delete(inbox).where(inbox.c.id == row.id))
+
+
+def sweep(connection: sa.Connection, now: datetime) -> None:
+    """What waited for too long."""
+    connection.execute(_SWEEP, {"before": now - KEPT})
+
+
 def _written(edit: InboundEvent) -> datetime:
     return edit.platform_ts or edit.received_at
 
@@ -67,6 +79,11 @@ _OF_MESSAGE = (*_OF_ACCOUNT, inbox.c.event_key == sa.bindparam("event_key"))
 _FIND = sa.select(inbox.c.event).where(*_OF_MESSAGE)
 _DROP = sa.delete(inbox).where(*_OF_MESSAGE)
 _SWEEP = sa.delete(inbox).where(inbox.c.state == STATE, inbox.c.finished_at < sa.bindparam("before", type_=inbox.c.finished_at.type))
+_OF_PERSON = (
+    sa.select(inbox.c.id, inbox.c.event, identities.c.platform_user_id)
+    .join(identities, (identities.c.channel == inbox.c.channel) & (identities.c.account == inbox.c.account))
+    .where(inbox.c.state == STATE, identities.c.person_id == sa.bindparam("person"))
+)
 _SURPLUS = sa.delete(inbox).where(
     *_OF_ACCOUNT,
     inbox.c.id <= sa.select(inbox.c.id).where(*_OF_ACCOUNT).order_by(inbox.c.id.desc()).offset(KEPT_MAX).limit(1).scalar_subquery(),

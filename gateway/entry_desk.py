@@ -12,9 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway import entries, entry_settings, entry_view, job_store, windows
+from gateway import entries, entry_range, entry_settings, entry_view, job_store, windows
 from gateway.chat_reach import NotYourChat
 from gateway.config import Config
+from gateway.entry_range import RangeRefused
 from gateway.entry_settings import EntrySettings, NoSuchTemplate, SettingRefused
 from gateway.entry_view import EntriesView, Entry, Progress
 from gateway.summarist import Summarist
@@ -23,9 +24,7 @@ from memory import conversations
 from memory.conversations import Conversation
 from memory.database import Database
 from memory.extract import shortened
-from memory.recall import entry_plan, entry_rows, summary_rows, uncovered
-from memory.recall.calendar_plan import Stamp
-from memory.recall.chunk_views import may_hear
+from memory.recall import entry_rows, summary_rows, uncovered
 from memory.recall.kinds import Kind
 from memory.recall.summary_rows import NewSummary, State, Summary
 
@@ -35,16 +34,6 @@ __all__ = [
 ]  # fmt: skip
 
 TITLE_MAX, TEXT_MAX = 200, 40_000  # characters
-
-
-class RangeRefused(ValueError):
-    """`key` names the sentence: `too_few`, `too_many`, `backwards`, `no_such_messages`. Its values: `least` and `most` messages of one entry, and
-    `last`, the number of the newest."""
-
-    def __init__(self, key: str, **values: int) -> None:
-        super().__init__(key)
-        self.key = key
-        self.values = values
 
 
 class NotPossible(Exception):
@@ -93,8 +82,8 @@ class EntryDesk(TemplateDesk):
         def work(connection: sa.Connection) -> int:
             chat = _chat(connection, chat_id)
             self._refuse(chat, model=True)
-            chosen = self._chosen(connection, chat, person_id, last=last, first=first, to=to)
-            return self._enqueue(connection, chat, entries.ASKED, person=person_id, first=chosen[0].seq, last=chosen[-1].seq)
+            meant = entry_range.chosen(connection, self._config(), chat, person_id, last=last, first=first, to=to)
+            return self._enqueue(connection, chat, entries.ASKED, person=person_id, first=meant[0].seq, last=meant[-1].seq)
 
         job = await self._db.write(work)
         self._wake()
@@ -117,9 +106,9 @@ class EntryDesk(TemplateDesk):
         def work(connection: sa.Connection) -> Entry:
             chat = _chat(connection, chat_id)
             self._refuse(chat, model=False)
-            chosen = self._chosen(connection, chat, person_id, last=last, first=first, to=to)
-            audience = chosen[0].audience
-            sources = [each.seq for each in chosen if each.audience == audience]
+            meant = entry_range.chosen(connection, self._config(), chat, person_id, last=last, first=first, to=to)
+            audience = meant[0].audience
+            sources = [each.seq for each in meant if each.audience == audience]
             now = self._clock()
             made = summary_rows.add(connection, NewSummary(
                 conversation_id=chat.id, kind=Kind.ENTRY, text="", sources=sources, audience=audience, origin="written",
@@ -236,34 +225,6 @@ class EntryDesk(TemplateDesk):
             raise NotPossible("record_rule")
         if model and not self._summarist.entry_account(chat):
             raise NotPossible("no_model")
-
-    def _chosen(
-        self, connection: sa.Connection, chat: Conversation, person_id: str, *, last: int | None, first: int | None, to: int | None
-    ) -> list[Stamp]:
-        """The real messages that are meant, of those that the person may read (RS-82)."""
-        talk, after = entry_rows.real(connection, chat.id), windows.cleared(chat)
-        bounds = {"least": entry_plan.FEWEST, "most": entry_plan.MOST, "last": len(talk)}
-
-        def heard(part: list[Stamp]) -> list[Stamp]:
-            return [each for each in part if each.seq > after and may_hear(each.audience, chat.id, person_id)]
-
-        if first is None and to is None:
-            count = entry_settings.of_chat(self._config(), chat).last_n if last is None else last
-            if not entry_plan.FEWEST <= count <= entry_plan.MOST:
-                raise RangeRefused("too_few" if count < entry_plan.FEWEST else "too_many", **bounds)
-            meant = heard(talk)[-count:]
-        else:
-            begin, end = 1 if first is None else first, len(talk) if to is None else to
-            if end < begin:
-                raise RangeRefused("backwards", **bounds)
-            if end - begin + 1 > entry_plan.MOST:
-                raise RangeRefused("too_many", **bounds)
-            if begin < 1 or end > len(talk):
-                raise RangeRefused("no_such_messages", **bounds)
-            meant = heard(talk[begin - 1 : end])
-        if not meant:
-            raise RangeRefused("no_such_messages", **bounds)
-        return meant
 
     def _enqueue(self, connection: sa.Connection, chat: Conversation, what: str, **payload: object) -> int:
         """The id of the job."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from agent.characters import Character
 from agent.errors import TooLarge
 from agent.llm.port import ChatModel, ToolSpec
 from agent.prompt import Prompt
@@ -21,18 +22,18 @@ from agent.turn import Said, Turn
 from gateway import casting, turn_store
 from gateway.access import includes
 from gateway.ceiling import Ceiling, Held
+from gateway.chat_scope import access_in
 from gateway.config import Config
-from gateway.equipping import Equipping
+from gateway.equipping import Equipment, Equipping
 from gateway.language import say
 from gateway.models import Models
 from gateway.talk import history
 from gateway.turn_store import TurnStart
-from gateway.zones import first_known
+from gateway.zone_names import first_known
 from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.ids import MessageId, PersonId, TurnId
 from memory.recall.edge_jump import Jump
-from memory.scopes import scope_of, scope_or_none, space_scope
 
 _NEXT = "preview"  # in the place of ids that a real message would have
 
@@ -42,8 +43,9 @@ MakeRuntime = Callable[[Sequence[ChatModel], Conversation], Runtime]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foretold:
     """`prompt`: as it would be sent before recall, its last message standing for the person's next one; where `fault` says why nothing would be,
-    what alone does not fit. `room`: tokens that a prompt may take; `window`, `answer`: of the model. `jump`: of the edge before it, None for none;
-    `left`: messages that would leave by it; `begins`: the oldest message that would be sent then, None when only the next one would."""
+    what alone does not fit. `room`: tokens that a prompt may take; `ceiling`: at how many the edge jumps, as calibrated by now, 0 with a `fault`;
+    `window`, `answer`: of the model. `jump`: of the edge before it, None for none; `left`: messages that would leave by it; `begins`: the oldest
+    message that would be sent then, None when only the next one would."""
 
     model: str
     provider: str
@@ -52,6 +54,7 @@ class Foretold:
     prompt: Prompt
     tools: tuple[ToolSpec, ...]
     room: int
+    ceiling: int = 0
     fault: TooLarge | None = None
     jump: Jump | None = None
     left: int = 0
@@ -93,26 +96,15 @@ class Foretelling:
             equipment = await self._equipping.standing(start, character, model, language=language)
             character = casting.named(character, equipment.system)
             answering = casting.one_of_several(chat, character)
-            zone = first_known(chat.timezone, str(person.get("timezone") or ""), config.timezone)
-            turn = Turn(
-                character=character,
-                persona=chat.persona,
-                system_text=equipment.system,
-                head_notes=(*casting.head_notes(config, chat, character), *equipment.head_notes),
-                saved=equipment.saved.shown,
-                standing_notes=equipment.standing_notes,
-                newest=Said(text=say(language, "preview_message"), by_us=False),
-                history=_history(start, language, answering),
-                now=now.astimezone(ZoneInfo(zone) if zone else None),
-                zone=zone or "local",
-            )
+            turn = self._turn(start, character, equipment, person, language=language, answering=answering)
             tools = (*equipment.tools, *self._tools)
-            fault, held = None, Held(start=start)
+            fault, held, ceiling = None, Held(start=start), 0
             try:
                 weight = runtime.weigh(turn, ceiling=config.context.ceiling, tools=tools)
             except TooLarge as error:
                 fault, prompt = error, runtime.whole(replace(turn, history=(), standing_notes=()), tools=tools)
             else:
+                ceiling = weight.ceiling
                 reserve = self._equipping.reserve(start, character, equipment, weight.ceiling)
                 held = await self._ceiling.foresee(start, weight, answering=answering, language=language, reserve=reserve)
                 after = held.start
@@ -126,11 +118,30 @@ class Foretelling:
                 prompt=prompt,
                 tools=runtime.specs(tools),
                 room=runtime.room,
+                ceiling=ceiling,
                 fault=fault,
                 jump=held.jump,
                 left=held.left,
                 begins=min(held.start.history, key=lambda message: message.seq, default=None),
             )
+
+    def _turn(
+        self, start: TurnStart, character: Character, equipment: Equipment, person: Mapping[str, Any], *, language: str, answering: str
+    ) -> Turn:
+        chat, config = start.conversation, self._config()
+        zone = first_known(chat.timezone, str(person.get("timezone") or ""), config.timezone)
+        return Turn(
+            character=character,
+            persona=chat.persona,
+            system_text=equipment.system,
+            head_notes=(*casting.head_notes(config, chat, character), *equipment.head_notes),
+            saved=equipment.saved.shown,
+            standing_notes=equipment.standing_notes,
+            newest=Said(text=say(language, "preview_message"), by_us=False),
+            history=_history(start, language, answering),
+            now=self._clock().astimezone(ZoneInfo(zone) if zone else None),
+            zone=zone or "local",
+        )
 
 
 def _history(start: TurnStart, language: str, answering: str) -> tuple[Said, ...]:
@@ -140,13 +151,7 @@ def _history(start: TurnStart, language: str, answering: str) -> tuple[Said, ...
 
 def _question(chat: Conversation, person: Mapping[str, Any], now: datetime) -> Message:
     """Stands for what the person writes next; its memory is settled as that of a real one (WD-9)."""
-    access = scope_of(
-        chat.kind,
-        person=scope_or_none(person["scope"]),
-        space=space_scope(chat.space_id) if chat.space_id else None,
-        memory_on=chat.memory_on,
-        known=includes(person["role"], "user"),
-    )
+    access = access_in(chat, person["scope"], known=includes(person["role"], "user"))
     return Message(
         seq=2**62,
         id=MessageId(_NEXT),

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from gateway import audit, inbox, scope_removal
+from gateway import audit, early_edits, inbox, scope_removal
 from gateway.audit import Actor
 from gateway.person import Person
 from memory import conversations as chats
@@ -107,6 +107,7 @@ def _forget(connection: sa.Connection, by: Actor, person: Person, now: datetime)
     for message_id in connection.execute(_ELSEWHERE, of).scalars().all():
         chats.forget(connection, message_id)
         inbox.forget_words(connection, message_id)
+    early_edits.forget(connection, person.id)
     for row in connection.execute(_OWN, of).all():
         whole_conversations.delete(connection, row.id)
     scope_removal.order(connection, parse_scope(person.scope))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from gateway.chat_scope import access_in
 from gateway.turn_store import TurnStart
 from memory import lore, provenance, tokens
 from memory.database import Database
@@ -20,7 +21,7 @@ from memory.lore import Page
 from memory.lore_pages import LorePages
 from memory.prompt_budget import share
 from memory.provenance import LineRow
-from memory.scopes import STRANGER, Access, scope_of, scope_or_none, space_scope
+from memory.scopes import STRANGER, Access
 from memory.workspace_threads import WorkspaceThreads
 
 log = logging.getLogger(__name__)
@@ -38,9 +39,7 @@ class Head:
 
 
 class Heads:
-    def __init__(
-        self, *, db: Database, threads: WorkspaceThreads, files: HeadFiles, pages: LorePages, curated_max: Callable[[], int]
-    ) -> None:
+    def __init__(self, *, db: Database, threads: WorkspaceThreads, files: HeadFiles, pages: LorePages, curated_max: Callable[[], int]) -> None:
         """`curated_max`: tokens of MEMORY.md that stand in the prompt."""
         self._db = db
         self._threads = threads
@@ -83,13 +82,7 @@ def access_of(start: TurnStart) -> Access:
     """What the turn may touch: looked at again from where it is and who asks, and never another scope than the one that was settled when its question
     arrived. Whatever cannot be resolved is a stranger's (WD-9)."""
     chat = start.conversation
-    access = scope_of(
-        chat.kind,
-        person=scope_or_none(str(start.person.get("scope", ""))),
-        space=space_scope(chat.space_id) if chat.space_id else None,
-        memory_on=chat.memory_on,
-        known=bool(start.scope),
-    )
+    access = access_in(chat, str(start.person.get("scope", "")), known=bool(start.scope))
     return access if access.scope is None or str(access.scope) == start.scope else STRANGER
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from gateway import inbox, task_jobs
+from gateway import early_edits, inbox, task_jobs
 from gateway.job_store import Job
 from gateway.jobs import JobContext, JobResult
 from gateway.outbox_rules import OPEN
@@ -82,6 +82,7 @@ class Housekeeping:
         oldest = now - timedelta(days=self._journal_days())
         counts["memory_journal"] = await context.write(lambda connection: journal.sweep(connection, oldest))
         await context.write(_merge_words)
+        await context.write(lambda connection: early_edits.sweep(connection, now))
         counts["tasks"] = await context.write(lambda connection: task_jobs.sweep(connection, now))
         counts["uploads"] = await self._sweep_uploads(context, now - UPLOADS_KEPT)
         return JobResult(output=counts)

@@ -21,7 +21,7 @@ from gateway.admin import AdminFault
 from gateway.adoption import OFFER
 from gateway.cowagent_config import TheirConfig, read_config
 from gateway.import_report import Outcome, report
-from gateway.zones import otherwise
+from gateway.zone_names import otherwise
 from memory import told
 from memory.cowagent_import import CAUSE, Occupied, Plan, Step, plan, rows_of, wanted
 from memory.cowagent_source import Skipped, Source, SourceRefused, read_source

@@ -13,12 +13,11 @@ import sqlalchemy as sa
 from agent.characters import Character
 from gateway import entry_settings, windows
 from gateway.config import Config
-from memory import tokens
 from memory.conversations import Conversation, Message
 from memory.recall import entry_plan, entry_rows, private_parts, summary_rows
 from memory.recall.audiences import EVERYBODY
 from memory.recall.entry_plan import Covering
-from memory.recall.fitting import NOTHING, Piece, Standing, Stood, fit
+from memory.recall.fitting import Piece, Standing, Stood, below
 from memory.recall.kinds import Kind
 from memory.recall.private_parts import NOBODY, Reader
 from memory.recall.summary_rows import Summary
@@ -80,11 +79,7 @@ def text(entries: Entries, live: Collection[int] | None, reader: Reader, *, most
     sent = {seq for each in entries.coverings for seq in each.seqs} - entries.hidden if live is None else live
     out = entries.left_out(sent)
     told = [piece for row in entries.rows if row.id not in out and (piece := _piece(row, reader))]
-    if not told:
-        return NOTHING
-    fitted = fit(told, most - tokens.count(f"{HEAD}\n{LEFT_OUT}"))
-    lines = [HEAD, *([] if fitted.whole else [LEFT_OUT]), *(piece.text for piece in fitted.shown)]
-    return Standing(text="\n".join(lines), stood=fitted.stood, left_out=fitted.left_out)
+    return below(HEAD, told, most, left_out=LEFT_OUT)
 
 
 def room(config: Config, chat: Conversation) -> int:

@@ -24,7 +24,7 @@ from gateway.people import UNNAMED
 from gateway.profile import Profile
 from gateway.turn_files import TurnFacts
 from gateway.turn_store import TurnStart
-from gateway.zones import first_known, otherwise
+from gateway.zone_names import first_known, otherwise
 from memory import onboarding as rows
 from memory.database import Database
 from memory.errors import StoreUnavailable

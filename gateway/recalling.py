@@ -22,7 +22,7 @@ from gateway import live_entries, windows
 from gateway.config import Config
 from gateway.talk_indexing import record_rule
 from gateway.turn_store import TurnStart
-from gateway.zones import first_known, otherwise
+from gateway.zone_names import first_known, otherwise
 from memory import tokens
 from memory.conversations import Conversation
 from memory.database import Database

@@ -19,7 +19,7 @@ from memory.recall.answers import Answer
 KEY = "summaries.refused"  # hashes of requests, the newest last
 KEPT = 64
 _HASH = 24  # characters of a hash
-_MACRO = re.compile(r"\{\{[^{}]*\}\}")
+_MACRO = re.compile(r"\{\{[^{}]*\}{0,2}")  # one that is not closed hides what follows it just as well
 
 P = TypeVar("P")
 
@@ -42,7 +42,8 @@ class Merging:
     def good(self, answer: Answer, shown: str) -> bool:
         """Shorter than what it was made of, and without a macro that stands in none of it. `shown`: what the request showed."""
         size = summary_rows.size(answer.text, answer.details)
-        return size < self.below and set(_MACRO.findall(f"{answer.title}{answer.text}")) <= set(_MACRO.findall(shown))
+        said = "\n".join([answer.title, answer.text, *(detail.text for detail in answer.details)])
+        return size < self.below and set(_MACRO.findall(said)) <= set(_MACRO.findall(shown))
 
 
 def is_known(chat: Conversation, hashed: str) -> bool:

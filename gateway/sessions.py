@@ -24,7 +24,6 @@ _ADD = sa.insert(sessions)
 _FIND = sa.select(sessions).where(sessions.c.token_hash == sa.bindparam("key"), sessions.c.expires_at > sa.bindparam("now"))
 _SEEN = sa.update(sessions).where(sessions.c.token_hash == sa.bindparam("key")).values(seen_at=sa.bindparam("now"), expires_at=sa.bindparam("until"))
 _END = sa.delete(sessions).where(sessions.c.token_hash == sa.bindparam("key"))
-_END_ALL = sa.delete(sessions).where(sessions.c.person_id == sa.bindparam("of"))
 _PRUNE = sa.delete(sessions).where(sessions.c.expires_at <= sa.bindparam("now"))
 
 
@@ -81,8 +80,3 @@ class Sessions:
         """The session with this key (`Visit.key`) is over, on the server and for good."""
         await self._db.write(lambda connection: connection.execute(_END, {"key": key}).close())
         self._cache.forget(key)
-
-    async def end_all(self, person_id: PersonId) -> None:
-        """Every session of that person is over."""
-        await self._db.write(lambda connection: connection.execute(_END_ALL, {"of": person_id}).close())
-        self._cache.forget_person(person_id)

@@ -32,7 +32,7 @@ from gateway.rates import Rates
 from gateway.saved_api import ApiMemories
 from gateway.saved_turn import NO_SAVED_TURN, SavedTurn
 from gateway.tally import Tally
-from gateway.zones import first_known, otherwise
+from gateway.zone_names import first_known, otherwise
 from memory.database import Database
 from memory.errors import StoreUnavailable
 

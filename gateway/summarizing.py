@@ -24,7 +24,8 @@ from gateway.job_store import Job, enqueue, input_hash
 from gateway.jobs import ATTEMPTS, Handler, JobContext, JobResult
 from gateway.stale_days import Restated, StaleDays
 from gateway.summary_plan import DAILY, OVERFLOW, PLAN, TRIM, Segment
-from gateway.zones import otherwise, zone_of
+from gateway.zone_names import otherwise
+from gateway.zones import zone_of
 from memory import blocks, coverage, provenance, tokens
 from memory.coverage import Covered, Talk
 from memory.database import Database
@@ -38,9 +39,11 @@ UNCHANGED = "unchanged"
 NIGHT_PRIORITY = {str(ROOT): 1}  # the owner's scope goes first at night (WD-87, WD-99)
 
 _RESERVED = sa.select(people.c.id).where(people.c.privacy == "partial")
-_OTHERS = sa.select(jobs.c.id).where(
-    jobs.c.kind == DAILY, jobs.c.scope == sa.bindparam("scope"), jobs.c.state.in_(["waiting", "running"]), jobs.c.id != sa.bindparam("me")
-).limit(1)
+_OTHERS = (
+    sa.select(jobs.c.id)
+    .where(jobs.c.kind == DAILY, jobs.c.scope == sa.bindparam("scope"), jobs.c.state.in_(["waiting", "running"]), jobs.c.id != sa.bindparam("me"))
+    .limit(1)
+)
 
 
 @dataclass(slots=True)
@@ -220,9 +223,7 @@ class Summarizing:
 
     # -- what follows
 
-    async def _block(
-        self, context: JobContext, chat: str, first: int, last: int, lines: list[str], character: str
-    ) -> tuple[int, list[str]]:
+    async def _block(self, context: JobContext, chat: str, first: int, last: int, lines: list[str], character: str) -> tuple[int, list[str]]:
         """The block's first number and its lines: with the older summaries merged in, when all of them say too much (WD-46)."""
         standing = await self._db.read(lambda connection: blocks.blocks_of(connection, chat))
         older = [block for block in standing if block.kind == "summary" and block.last_seq < first]

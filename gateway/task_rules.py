@@ -16,7 +16,7 @@ from gateway.cron import BadRule, Rule
 from gateway.cron_words import explain, moment
 from gateway.language import say
 from gateway.outbox_rules import OPEN, PartState
-from gateway.zones import otherwise
+from gateway.zone_names import otherwise
 from memory.schedule import Daily, next_run, run_on
 from memory.tasks import Task
 

@@ -17,6 +17,7 @@ from agent.errors import BudgetExceeded
 from channels.message import Address, is_blank
 from channels.render import is_silent
 from gateway import live_window, outbox_store, task_rules, windows
+from gateway.chat_scope import access_in
 from gateway.config import Config
 from gateway.cron import BadRule
 from gateway.job_store import Job, input_hash
@@ -31,7 +32,7 @@ from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.recall.fitting import NOTHING
 from memory.schema import people
-from memory.scopes import scope_of, scope_of_task, scope_or_none, space_scope
+from memory.scopes import scope_of_task
 from memory.tasks import Task
 
 _PERSON = sa.select(people.c.id, people.c.name, people.c.role, people.c.scope, people.c.language, people.c.timezone, people.c.blocked).where(
@@ -205,12 +206,6 @@ def look(connection: sa.Connection, payload: Any, now: datetime, *, late: timede
 
 def _readable(task: Task, chat: Conversation, person_scope: str) -> str:
     """The scope of the run: that of the chat it speaks in, if it is still the one that its maker set it for and may read; empty for none."""
-    here = scope_of(
-        chat.kind,
-        person=scope_or_none(person_scope),
-        space=space_scope(chat.space_id) if chat.space_id else None,
-        memory_on=chat.memory_on,
-        known=bool(task.scope),
-    )
+    here = access_in(chat, person_scope, known=bool(task.scope))
     access = scope_of_task(here, creator_may_read=str(here.scope or "") == task.scope)
     return str(access.scope or "")

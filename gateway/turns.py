@@ -51,7 +51,7 @@ from gateway.talk import history, late_note, spoken
 from gateway.transcribing import Transcribing
 from gateway.turn_store import TurnEnd, TurnStart
 from gateway.turnstile import Place, Turnstile
-from gateway.zones import first_known
+from gateway.zone_names import first_known
 from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.errors import StoreUnavailable

@@ -15,7 +15,8 @@ from agent.prompt import reserve_of
 from gateway.config import Config, ModelAccount
 from gateway.config_recall import Profile
 from gateway.trimming import Into
-from gateway.zones import is_zone, zone_of
+from gateway.zone_names import is_zone
+from gateway.zones import zone_of
 from memory.conversations import CLEARED as CLEARED  # these two beside the other questions about a window
 from memory.conversations import Conversation
 from memory.conversations import cleared as cleared

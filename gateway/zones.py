@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
+from gateway.zone_names import is_zone, otherwise
 from memory.file_schema import scope_settings
 from memory.schema import conversations, people, spaces
 from memory.scopes import Kind
 
-LOCALTIME = Path("/etc/localtime")
 _SPACES = f"{Kind.SPACE}/"
 
 log = logging.getLogger(__name__)
@@ -46,25 +43,6 @@ def zones(connection: sa.Connection, default: str) -> Callable[[str], ZoneInfo]:
     return lambda scope: found.get(scope, rest)
 
 
-def otherwise(default: str) -> ZoneInfo:
-    """The zone of this name, that of the system for none: of whoever has no zone of their own."""
-    return ZoneInfo(default) if default else system_zone()
-
-
-def first_known(*names: str) -> str:
-    """The first of these names that is a zone; empty when none is. One that is none was warned of where it is kept, and the next one counts
-    (RS-160)."""
-    return next((name for name in names if name.strip() and is_zone(name)), "")
-
-
-def is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
-
-
 def wrong(connection: sa.Connection) -> list[tuple[str, str, str]]:
     """Every stored name that is no zone: the column, whose it is, the name (RS-160)."""
     found = [("conversations.timezone", row.id, row.timezone) for row in connection.execute(_CHATS)]
@@ -80,15 +58,3 @@ def _known(rows: Iterable[tuple[str, str, str]]) -> dict[str, ZoneInfo]:
         else:
             log.error("%s of %s is %r, which is no time zone", key, scope, name)
     return found
-
-
-def system_zone(localtime: Path = LOCALTIME) -> ZoneInfo:
-    """The zone of this machine: TZ, else the system's file, else UTC."""
-    linked = str(localtime.resolve()).rpartition("zoneinfo/")[2] if localtime.is_symlink() else ""
-    for name in (os.environ.get("TZ", "").removeprefix(":"), linked):
-        with suppress(ZoneInfoNotFoundError, ValueError, OSError):
-            if name:
-                return ZoneInfo(name)
-    with suppress(OSError, ValueError), localtime.open("rb") as file:
-        return ZoneInfo.from_file(file, key="localtime")
-    return ZoneInfo("UTC")

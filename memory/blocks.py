@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from memory import tokens
 from memory.file_schema import summary_blocks
-from memory.recall.fitting import LEFT_OUT, NOTHING, Piece, Standing, Stood, fit
+from memory.recall.fitting import Piece, Standing, Stood, below
 from memory.schema import conversations
 from memory.upserts import insert_or_change
 
@@ -68,12 +68,7 @@ def standing(connection: sa.Connection, conversation_id: str, *, before: int = _
     the question: what speaks of that or of later messages is not for its answer (RS-76). `ahead`: blocks that would be the newest (RS-78)."""
     found = [Block(**row._mapping) for row in connection.execute(_STANDING, {"of": conversation_id, "before": before})]  # pyright: ignore[reportPrivateUsage]
     found += ahead
-    pieces = [piece for block in found for piece in pieces_of(block)]
-    if not pieces:
-        return NOTHING
-    fitted = fit(pieces, TOKENS_MAX - tokens.count(f"{HEAD}\n{LEFT_OUT}"))
-    lines = [HEAD, *([] if fitted.whole else [LEFT_OUT]), *(piece.text for piece in fitted.shown)]
-    return Standing(text="\n".join(lines), stood=fitted.stood, left_out=fitted.left_out)
+    return below(HEAD, [piece for block in found for piece in pieces_of(block)], TOKENS_MAX)
 
 
 def pieces_of(block: Block) -> list[Piece]:

@@ -33,8 +33,11 @@ class Answer(TypedDict):
 
 
 def probe(folder: Path, question: Question) -> Answer:
-    """Raises whatever Chroma raises: the parent sees the exit code."""
-    collection = open_client(folder, question["url"]).get_collection(question["collection"], embedding_function=None)
+    """Raises whatever Chroma raises: the parent sees the exit code. A collection that is not there, as after a restore, holds nothing."""
+    client = open_client(folder, question["url"])
+    if question["collection"] not in {each.name for each in client.list_collections()}:
+        return {"count": 0, "found": 0}
+    collection = client.get_collection(question["collection"], embedding_function=None)
     count, found = collection.count(), 0
     for key, encoded in question["samples"].items() if count else ():
         vector = np.frombuffer(base64.b64decode(encoded), dtype=np.float32)

@@ -34,7 +34,12 @@ def copy_rows(source: sa.Connection, target: sa.Connection) -> int:
 def _rows_of(source: sa.Connection, table: sa.Table) -> Iterator[Sequence[dict[str, Any]]]:
     found = source.execution_options(yield_per=_AT_ONCE).execute(sa.select(table).order_by(*table.primary_key))
     for part in found.mappings().partitions():
-        yield [dict(row) for row in part]
+        yield [{name: _storable(value) for name, value in row.items()} for row in part]
+
+
+def _storable(value: Any) -> Any:
+    """SQLite holds zero characters, as a file may have them; PostgreSQL holds none."""
+    return value.replace("\x00", "") if isinstance(value, str) else value
 
 
 def _count_on(target: sa.Connection, table: sa.Table) -> None:

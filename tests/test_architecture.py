@@ -28,6 +28,7 @@ LAYERS: Mapping[str, frozenset[str]] = {
 IMPORTS_INSIDE_FUNCTIONS: Mapping[str, str] = {
     "agent/llm/": "a model provider's SDK costs seconds to import and may be absent",
     "gateway/cli.py": "`check`, `token` and `login-link` must not pay for the libraries of `run`",
+    "gateway/console/": "as the command line, of which they are parts",
     "gateway/app.py": "the composition root loads only what the configuration names",
     "gateway/app_channels.py": "as the composition root: a platform's SDK costs a second and may be absent",
     "memory/chroma_client.py": "Chroma costs three seconds to import, and cannot be imported at all beside an old SQLite",
@@ -48,7 +49,10 @@ BROAD_EXCEPTS: Mapping[str, str] = {
     "gateway/http/": "HTTP middleware: a fault of ours is a 500 with a correlation id",
 }
 
-PRINTS: Mapping[str, str] = {"gateway/cli.py": "the command line speaks on standard output"}
+PRINTS: Mapping[str, str] = {
+    "gateway/cli.py": "the command line speaks on standard output",
+    "gateway/console/": "so do its parts",
+}
 
 
 def listed(path: str, table: Mapping[str, str]) -> str:

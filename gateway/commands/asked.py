@@ -11,6 +11,7 @@ from channels.message import Address
 from gateway import inbox
 from gateway.access import includes
 from gateway.buttons import ASKED_FOR, Choice, Question
+from gateway.chat_scope import access_in
 from gateway.commands.desks import Desks
 from gateway.config import Config
 from gateway.intake import CommandCall
@@ -21,7 +22,7 @@ from gateway.replies import Replies
 from gateway.supervise import ChannelStatus
 from memory.conversations import Conversation
 from memory.database import Database
-from memory.scopes import Access, scope_of, scope_or_none, space_scope
+from memory.scopes import Access
 
 
 class House(Protocol):
@@ -107,13 +108,7 @@ class Asked:
     def access(self) -> Access:
         """What this chat may read and write of memory: the same rule as for a turn here (WD-9, WD-10)."""
         sender = self.call.sender
-        return scope_of(
-            self.chat.kind,
-            person=scope_or_none(sender.scope),
-            space=space_scope(self.chat.space_id) if self.chat.space_id else None,
-            memory_on=self.chat.memory_on,
-            known=includes(sender.role, "user"),
-        )
+        return access_in(self.chat, sender.scope, known=includes(sender.role, "user"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

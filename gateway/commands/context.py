@@ -33,27 +33,28 @@ async def context(around: Around, asked: Asked) -> str:
         first, *others = _assistants(config, asked, sizes(log))
     else:
         first, *others = _of_profile(config, asked, profile, log)
-    ceiling = windows.ceiling_of(config, asked.chat)
-    told = asked.say("context_ceiling", ceiling=f"{ceiling:,}")
-    return "\n".join([first, *standing, *others, told, *await _foretold(around, asked)])
+    ceiling, foretold = await _foretold(around, asked)
+    told = asked.say("context_ceiling", ceiling=f"{ceiling or windows.ceiling_of(config, asked.chat):,}")
+    return "\n".join([first, *standing, *others, told, *foretold])
 
 
-async def _foretold(around: Around, asked: Asked) -> list[str]:
-    """That the ceiling would make the window jump before the next message, or that this could not be sent at all (RS-70, RS-78)."""
+async def _foretold(around: Around, asked: Asked) -> tuple[int, list[str]]:
+    """At how many tokens the window jumps, 0 for not known, and that this would happen before the next message, or that this could not be sent at
+    all (RS-70, RS-78)."""
     person = {"timezone": "", **{name: getattr(asked.call.sender, name) for name in ("id", "name", "role", "scope", "language")}}
     try:
         found = await around.desks.foretell(asked.chat, person, language=asked.language)
     except ModelError:  # the next message tells of it
-        return []
+        return 0, []
     if found.fault is not None:
-        return [asked.say("context_fault", reason=too_large.told(found.fault, around.house.config(), asked.chat, asked.language))]
+        return 0, [asked.say("context_fault", reason=too_large.told(found.fault, around.house.config(), asked.chat, asked.language))]
     if found.jump is None:
-        return []
+        return found.ceiling, []
     lines = [asked.say("context_would_jump", messages=f"{found.left:,}", tokens=f"{found.prompt.tokens:,}")]
     if found.begins is not None:
         begin = shortened(one_line(found.begins.text), BEGIN_SHOWN)
-        return [*lines, asked.say("context_would_begin", text=begin)]
-    return lines
+        lines.append(asked.say("context_would_begin", text=begin))
+    return found.ceiling, lines
 
 
 def _assistants(config: Config, asked: Asked, turns: list[TurnSize]) -> list[str]:

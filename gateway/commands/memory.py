@@ -15,12 +15,14 @@ from gateway.job_store import Job
 from gateway.recalling import REASONS
 from gateway.whys import Chain, Line
 from memory import conversations
+from memory.provenance import Origin
 from memory.schema import turns
 from memory.scope_switches import knowledge_of
 from memory.scopes import Scope
 
 SNIPPET_MAX = 200  # characters of a hit; a chat is no page
 WHY_SHOWN = 20
+SECTIONS = frozenset({"tools", "instructions", "saved", "history", "time", "message"})  # of a prompt, as `agent.prompt` names them
 
 
 @of_scope
@@ -45,7 +47,7 @@ async def search(around: Around, asked: Asked, scope: Scope) -> str:
         if (text := _short(hit.snippet))
     ]
     if not lines:
-        return asked.say("memory_search_none")
+        return asked.say("memory_search_none", saved=asked.command("memory", "list"))
     return "\n".join([*lines, *([asked.say("memory_search_words")] if found.mode == "words" else [])])
 
 
@@ -127,7 +129,14 @@ def _chain_words(asked: Asked, chain: Chain) -> str:
 
 
 def _line_words(asked: Asked, line: Line) -> str:
-    return asked.say("why_line", id=line.id, path=line.path, date=f" · {line.date}" if line.date else "", origin=line.origin, text=_short(line.text))
+    return asked.say(
+        "why_line",
+        id=line.id,
+        path=line.path,
+        date=f" · {line.date}" if line.date else "",
+        origin=_origin(asked, line.origin),
+        text=_short(line.text),
+    )
 
 
 def _said(asked: Asked, line: Line, indent: str) -> list[str]:
@@ -138,11 +147,25 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:SNIPPET_MAX]
 
 
+def _origin(asked: Asked, origin: str) -> str:
+    """Whose words a line rests on, in words; empty where nobody noted it."""
+    return asked.say(f"origin_{origin}") if origin in frozenset(Origin) else origin
+
+
+def _part_name(asked: Asked, name: str) -> str:
+    """In words; what older receipts name otherwise stays as it is."""
+    return asked.say(f"receipt_section_{name}") if name in SECTIONS else name
+
+
 def _receipt(asked: Asked, receipt: dict[str, Any]) -> str:
     lines = [asked.say("receipt_head", tokens=f"{receipt.get('input_tokens', 0):,}", model=receipt.get("model", ""))]
-    lines += [asked.say("receipt_part", name=part["name"], tokens=f"{part['tokens']:,}") for part in receipt.get("sections", ())]
+    parts = [part for part in receipt.get("sections", ()) if part["tokens"]]
+    lines += [asked.say("receipt_part", name=_part_name(asked, part["name"]), tokens=f"{part['tokens']:,}") for part in parts]
     used = receipt.get("memories", {}).get("used", ())
-    lines += [asked.say("receipt_line", read=" · ".join(filter(None, map(line.get, ("path", "date", "origin"))))) for line in used]
+    lines += [
+        asked.say("receipt_line", read=" · ".join(filter(None, (line.get("path"), line.get("date"), _origin(asked, line.get("origin", ""))))))
+        for line in used
+    ]
     lines += [asked.say("receipt_tool", name=tool["name"]) for tool in receipt.get("tools", ())]
     return "\n".join(lines)
 

@@ -22,7 +22,7 @@ from gateway.saved_desk import Birth, SavedDesk
 from gateway.saved_drafts import DESCRIPTION_MAX, Drafting, NoDrafts, NoHelper
 from gateway.saved_picks import PICKED_MAX, NotPicked, Picked, Refusal, packed, picked
 from gateway.saved_shelves import NotYours, Shelf, Shelves, Wish
-from gateway.zones import first_known, otherwise
+from gateway.zone_names import first_known, otherwise
 from memory.database import Database
 from memory.saved import transfer
 from memory.saved.clearing import Cleared, ClearingExpired, Question

@@ -83,8 +83,8 @@ class Conversation {
         h("span", {}, uncovered ? tn("recall.uncovered", uncovered) : t("recall.covered")),
         uncovered > 0 && allowed && hasModel && button,
       ),
-      uncovered > 0 && !allowed && h("p", { class: "hint" }, t("recall.reason.record_rule")),
-      uncovered > 0 && allowed && !hasModel && h("p", { class: "hint" }, t("recall.reason.no_model")),
+      uncovered > 0 && !allowed && h("p", { class: "hint" }, t("recall.noRecord")),
+      uncovered > 0 && allowed && !hasModel && h("p", { class: "hint" }, t("recall.noModel")),
       this.#watches > 0 && uncovered > 0 && h("progress", { "aria-label": t("recall.progress"), value: Math.max(0, this.asked - uncovered), max: this.asked }),
     );
   }

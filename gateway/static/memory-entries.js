@@ -65,7 +65,7 @@ class Entries {
     if (!this.review.querySelector(".memory-edit")) this.#showReview(data.items.filter(({ waiting }) => waiting));
     this.make.disabled = !data.allowed || !data.has_model;
     this.write.disabled = !data.allowed;
-    replace(this.why, !data.allowed ? t("recall.reason.record_rule") : !data.has_model && t("recall.reason.no_model"));
+    replace(this.why, !data.allowed ? t("recall.noRecord") : !data.has_model && t("recall.noModel"));
     this.why.hidden = !this.why.textContent;
     replace(
       this.progress,

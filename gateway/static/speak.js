@@ -45,8 +45,9 @@ export class Speaker {
     this.#inCode = false;
   }
 
-  /** One line outside the answer, such as a notice. */
-  announce(text) {
+  /** What stands outside the answer, such as a notice: all of it at once. */
+  announce(markdown) {
+    const text = markdown.split("\n").map(bare).filter(Boolean).join("\n");
     if (this.element.lastChild?.textContent === text) return; // told already, as an error and as the notice about it
     this.element.append(h("p", { lang: guessLang(text) }, text));
     while (this.element.childElementCount > KEEP_LINES) this.element.firstChild.remove();
@@ -59,11 +60,15 @@ export class Speaker {
       if (this.#inCode) this.announce(t("code.label"));
       return;
     }
-    const words = line
-      .replace(/^(#{1,6}|[-*+>]|\d+\.)\s+/, "")
-      .replace(/[*_`]{1,3}/g, "")
-      .replace(/\s*\|\s*/g, " ")
-      .trim();
-    if (!this.#inCode && /[\p{L}\p{N}]/u.test(words)) this.announce(words);
+    if (!this.#inCode && /[\p{L}\p{N}]/u.test(bare(line))) this.announce(line);
   }
+}
+
+/** A line of Markdown without its marks; underscores within a word, as in names of files and settings, are no marks. */
+function bare(line) {
+  return line
+    .replace(/^\s*(#{1,6}|[-*+>]|\d+\.)\s+/, "")
+    .replace(/[*`]{1,3}|(?<![\p{L}\p{N}])_{1,3}|_{1,3}(?![\p{L}\p{N}])/gu, "")
+    .replace(/\s*\|\s*/g, " ")
+    .trim();
 }

@@ -98,6 +98,15 @@ def fit(pieces: Sequence[Piece], room: int | None) -> Fitted:
     )
 
 
+def below(head: str, pieces: Sequence[Piece], most: int, *, left_out: str = LEFT_OUT) -> Standing:
+    """`pieces` below a heading, within `most` tokens, with the line `left_out` where some had no room; nothing for none."""
+    if not pieces:
+        return NOTHING
+    fitted = fit(pieces, most - tokens.count(f"{head}\n{left_out}"))
+    lines = [head, *([] if fitted.whole else [left_out]), *(piece.text for piece in fitted.shown)]
+    return Standing(text="\n".join(lines), stood=fitted.stood, left_out=fitted.left_out)
+
+
 def excerpt(piece: Piece, room: int) -> str:
     """The mark and the end of a piece's words, from where a sentence begins, else a sign as people see it; empty where `room` tokens are too few."""
     words = piece.words if piece.open is None else piece.open

@@ -94,7 +94,9 @@ class NewSummary:
 
 
 def add(connection: sa.Connection, new: NewSummary, now: datetime) -> int:
-    """Store a row, and make its inputs inactive in the same transaction. Returns its id. A second row for one date is part 2 (RS-159)."""
+    """Store a row, and make its inputs inactive in the same transaction. Returns its id. A second row for one date is part 2 (RS-159).
+
+    One that is made of stale rows is stale too, or what they say now would be told for good (RS-166)."""
     numbers = sorted(set(new.sources))
     people, personas = audience_lists(new.audience)
     part = 0
@@ -116,6 +118,7 @@ def add(connection: sa.Connection, new: NewSummary, now: datetime) -> int:
     if new.inputs:
         connection.execute(_ADD_INPUT, [{"summary_id": row, "input_id": each} for each in new.inputs])
         set_state(connection, new.inputs, State.INACTIVE, now)
+        connection.execute(_INHERIT, {"of": row, "ids": list(new.inputs)})
     return row
 
 
@@ -283,6 +286,12 @@ _ORDER = (_C.first_seq, _C.id)
 _ADD = sa.insert(summaries).returning(_C.id)
 _ADD_SOURCE = sa.insert(summary_sources)
 _ADD_INPUT = sa.insert(summary_inputs)
+_MADE_OF = summaries.alias("made_of")
+_INHERIT = (
+    sa.update(summaries)
+    .where(_C.id == sa.bindparam("of"), sa.exists().where(_MADE_OF.c.id.in_(_IDS), _MADE_OF.c.stale, ~_MADE_OF.c.hand_edited))
+    .values(stale=True)
+)
 _PARTS = sa.select(sa.func.count()).where(
     _OF, _C.kind == sa.bindparam("kind"), _C.local_date == sa.bindparam("date"), _C.audience == sa.bindparam("audience"), _C.state == State.ACTIVE
 )

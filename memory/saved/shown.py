@@ -27,10 +27,6 @@ class Shown:
     def rows(self) -> tuple[Memory, ...]:
         return (*self.head, *self.tail)
 
-    @property
-    def has_pins(self) -> bool:
-        return any(each.pinned for each in self.head)
-
     def giving(self) -> tuple[int, ...]:
         """Ids of the rows that may go, in the order in which they do: unpinned ones, oldest first."""
         return tuple(each.id for each in sorted(self.rows, key=newness) if not each.pinned)

@@ -13,9 +13,10 @@ import pytest
 import regex
 
 from agent.characters import Character
+from agent.giving_way import CUT
 from agent.llm.calibration import Calibration
 from agent.llm.port import Role
-from agent.prompt import CUT, assemble, room_for_prompt
+from agent.prompt import assemble, room_for_prompt
 from agent.turn import Said, Turn
 from gateway.config import Config
 from memory import tokens

@@ -38,9 +38,10 @@ async def house(sqlite: Database, tmp_path: Path, clock: FakeClock) -> AsyncGene
 async def months(house: RowsHouse, chat: str, *, evenings: bool = True) -> list[Message]:
     """Ten weeks with a walk and an evening a day, so little room that the first of them are one month; the messages of the walks."""
     talk: list[Message] = []
+    loose = "" if evenings else " / and home"  # which the model says closer together twice, so that weeks can become a month
     for n in range(7 * WEEKS):
         day = FIRST + timedelta(days=n)
-        talk.append(await house.says(chat, f"harbour walk of {day}", at=utc_now_at(f"{day}T12:00")))
+        talk.append(await house.says(chat, f"harbour walk of {day}{loose}", at=utc_now_at(f"{day}T12:00")))
         if evenings:
             await house.says(chat, "quiet", at=utc_now_at(f"{day}T20:00"))
     await house.at(f"{FIRST + timedelta(days=7 * WEEKS)}T10:00")

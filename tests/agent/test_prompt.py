@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.characters import Character
+from agent.giving_way import CUT
 from agent.llm.port import Image, ModelMessage, Role, ToolCall
-from agent.prompt import ANSWER_RESERVE_MAX, CUT, assemble, room_for_prompt, words
+from agent.prompt import ANSWER_RESERVE_MAX, assemble, room_for_prompt, words
 from agent.turn import Said, Turn
 from memory import tokens
 from tests.agent.turns import NOON, YUME, turn

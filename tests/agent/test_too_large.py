@@ -8,10 +8,11 @@ import pytest
 
 from agent.characters import Character
 from agent.errors import AnswerTooLarge, AttachmentsTooLarge, InstructionsTooLarge, PinsTooLarge, TooLarge
+from agent.giving_way import CUT
 from agent.least import Least, Room, check
 from agent.llm.port import Image
 from agent.llm.scripted import ScriptedModel
-from agent.prompt import CUT, assemble, least_of, reserve_of
+from agent.prompt import assemble, least_of, reserve_of
 from agent.runtime import Runtime
 from agent.turn import Budget, Record, Said, Turn
 from memory import tokens

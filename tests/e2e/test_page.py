@@ -85,6 +85,17 @@ async def test_an_answer_appears_while_it_is_written_and_is_spoken_in_sentences(
 
 
 @pytest.mark.rule("WO-12")
+async def test_what_a_command_answers_is_spoken_without_its_marks(house: House) -> None:
+    async with house.tab() as tab:
+        await tab.say("/remember The lamp is **green**, see data_dir")
+        await tab.say("/memory list")
+        spoken = tab.page.get_by_role("log").locator("p").last
+        await expect(spoken).to_contain_text("Saved memories · page 1 of 1")
+        await expect(spoken).to_contain_text("The lamp is green, see data_dir")
+        assert "*" not in await spoken.inner_text() and "`" not in await spoken.inner_text()
+
+
+@pytest.mark.rule("WO-12")
 async def test_who_reads_further_up_is_not_dragged_along(house: House) -> None:
     more = asyncio.Event()
     lines = "\n\n".join(f"Line {number}" for number in range(60))

@@ -48,7 +48,7 @@ async def test_the_example_of_the_memory_works_as_written(tmp_path: Path) -> Non
 
 async def _said(example: str, tmp_path: Path) -> str:
     async with running(tmp_path, ScriptedModel(lambda _: "門が開いた")) as gateway:
-        here = example.replace("http://127.0.0.1:8420", gateway.url).replace("-m 10", "-m 2").replace(".venv/bin/python -m gateway", "yumegate")
+        here = example.replace("http://127.0.0.1:8420", gateway.url).replace("-m 10", "-m 2").replace(".venv/bin/yumegate", "yumegate")
         script = PRELUDE.format(python=sys.executable, config=gateway.config_path) + here
         shell = await asyncio.create_subprocess_exec("bash", "-c", script, cwd=PAGE.parents[1], stdout=-1, stderr=-1)
         said, faults = (text.decode() for text in await shell.communicate())

@@ -216,7 +216,9 @@ async def test_search_gives_path_line_and_date(house: CommandHouse, words: str, 
     assert "· 2026-03-07: " in said
     assert fact in said
     assert said.splitlines()[-1] == "Only words were compared, not meaning."
-    assert await house.says("/memory search zebra", language="en") == "Nothing was found."
+    assert (
+        await house.says("/memory search zebra", language="en") == "Nothing was found in the memory files. Saved memories stand apart: /memory list"
+    )
     assert await house.says("/memory search") == "Write what to look for: /memory search TEXT"
 
 
@@ -228,7 +230,7 @@ async def test_why_leads_from_a_line_to_what_was_said(house: CommandHouse) -> No
     house.write(CURATED, "- Lives in Kyoto\n")
     await house.know(CURATED, row)
     answer = await house.says(f"/memory why {line_hash('Lives in Kyoto')[:8]}")
-    parts = ("Lives in Kyoto", "Moved to Kyoto", "I moved to Kyoto", "MEMORY.md", "memory/2026-03-08.md", "person")
+    parts = ("Lives in Kyoto", "Moved to Kyoto", "I moved to Kyoto", "MEMORY.md", "memory/2026-03-08.md", "from what was said")
     assert [part for part in parts if part not in answer] == []
     assert await house.says("/memory why 00000000") == "There is no line 00000000 in this memory."
     assert await house.says("/memory why") == "There is no answer here yet."
@@ -269,7 +271,7 @@ async def test_knowledge_is_counted_listed_and_switched_for_its_scope(both: Comm
     assert await both.do(partial(knowledge_of, scope="root")) is False
     assert (await both.says("/knowledge")).startswith("Knowledge pages are off here")
     await both.indexing.prepare_scope(ROOT)
-    assert await both.says("/memory search river") == "Nothing was found."
+    assert await both.says("/memory search river") == "Nothing was found in the memory files. Saved memories stand apart: /memory list"
     await both.says("/knowledge on")
     assert "rivers/one.md" in await both.says("/memory search river")
     assert await both.do(partial(knowledge_of, scope=str(scope_of_person("uma")))) is None, "others decide for themselves"
@@ -619,18 +621,25 @@ async def test_a_result_that_is_no_success_says_what_happened(house: CommandHous
     assert said in told.text
 
 
+# of an older program, of this one, and one that took nothing
+SECTIONS = [{"name": "MEMORY.md", "tokens": 40}, {"name": "history", "tokens": 1100}, {"name": "tools", "tokens": 0}]
+
+
 @pytest.mark.rule("WD-91")
 async def test_why_shows_what_the_last_answer_read(house: CommandHouse) -> None:
     await house.talk("hello", "hi")
     chat = await house.chat_of()
     receipt = {
-        "model": "scripted", "input_tokens": 1234, "sections": [{"name": "MEMORY.md", "tokens": 40}], "tools": [{"name": "memory_search"}],
+        "model": "scripted", "input_tokens": 1234, "sections": SECTIONS, "tools": [{"name": "memory_search"}],
         "memories": {"used": [{"path": "user.md", "date": "", "origin": ""}, {"path": "MEMORY.md", "date": NIGHT, "origin": "person"}]},
     }  # fmt: skip
     row = {"id": "t-1", "conversation_id": chat.id, "state": "answered", "started_at": house.clock(), "ended_at": house.clock(), "receipt": receipt}
     await house.do(lambda connection: connection.execute(sa.insert(turns), row))
     said = await house.says("/memory why")
     assert said.splitlines() == [
-        "The last answer: 1,234 tokens read by scripted.", "- MEMORY.md: 40", "- user.md", f"- MEMORY.md · {NIGHT} · person",
-        "- used the tool memory_search",
+        "The last answer: 1,234 tokens read by scripted.", "- MEMORY.md: 40", "- earlier turns: 1,100", "- user.md",
+        f"- MEMORY.md · {NIGHT} · from what was said", "- used the tool memory_search",
     ]  # fmt: skip
+    for language, words in (("ja", ("これまでの会話: 1,100", "話した言葉から")), ("zh", ("之前的对话: 1,100", "来自说过的话"))):
+        told = await house.says("/memory why", language=language)
+        assert [each for each in words if each not in told] == [], "no name of ours that only programs know"

@@ -18,7 +18,7 @@ from gateway.config_docs import EXAMPLE, PAGE, example, render
 from gateway.config_faults import Fault
 from gateway.config_load import Loaded, load
 from gateway.config_walk import ENTRY, Leaf, dotted, leaves, restart_keys
-from gateway.zones import system_zone
+from gateway.zone_names import system_zone
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEY = "sk-test-4711"

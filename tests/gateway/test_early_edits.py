@@ -10,8 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from channels.message import EventKind, InboundEvent
-from gateway import early_edits, inbox
+from gateway import early_edits, inbox, people
 from gateway.access import Rules
+from gateway.audit import CONSOLE
+from gateway.forget_me import ForgetMe
 from memory.columns import metadata
 from memory.database import Database
 from tests.conftest import FakeClock
@@ -108,6 +110,37 @@ async def test_only_its_own_sender_edits_a_message_in_its_own_chat(door: Door) -
     await door.one(edit(replace(told, chat_id="g2"), "cocoa"))
     assert words(await door.one(told)) == "tea"
     assert await waiting(door) == ["cocoa"]
+
+
+@pytest.mark.rule("CH-2", "WO-22", "SM-90")
+async def test_words_that_wait_go_with_a_person_who_is_forgotten(door: Door) -> None:
+    await door.one(event("hello"))
+    await door.one(in_group("hello", sender="ben"))
+    await door.one(edit(in_group("never said"), "a secret of ann"))
+    await door.one(edit(in_group("never said", sender="ben"), "of ben"))
+    ann = next(iter(await door.rows("identities", "person_id")))
+    person = await door.db.read(lambda c: people.find(c, ann))
+    assert person is not None
+
+    async def stop(_key: str) -> None: ...
+
+    forget = ForgetMe(db=door.db, clock=door.clock, stop=stop, changed=lambda _person: None, wake_jobs=lambda: None)
+    first = await forget.ask(person)
+    second = await forget.confirm(CONSOLE, person, 1, first.token)
+    assert second is not None
+    await forget.confirm(CONSOLE, person, 2, second.token)
+    assert await waiting(door) == ["of ben"]
+    assert "a secret of ann" not in await everything(door)
+
+
+@pytest.mark.rule("CH-2")
+async def test_what_waited_for_a_day_goes_with_the_daily_sweep(door: Door) -> None:
+    await door.one(edit(event("hi"), "of yesterday"))
+    door.clock.advance(days=1, seconds=1)
+    told = event("still as it was")
+    await door.do(lambda c: early_edits.sweep(c, door.clock()))
+    assert await waiting(door) == []
+    assert words(await door.one(told)) == "still as it was"
 
 
 @pytest.mark.rule("CH-2", "RL-1")

@@ -19,6 +19,7 @@ FAMILIES = {
     "login_failed_", "rule_", "help_", "error_", "duration_", "status_", "saved_list_", "limit_", "limits_", "held_", "record_is_", "chunk_",
     "recall_doctor_", "entries_", "why_is_",
     "try_", "chat_job_", "job_", "recall_mode_", "recall_reason_", "summary_kind_", "day_reason_", "detail_",
+    "receipt_section_", "origin_",
 }  # fmt: skip
 
 

@@ -163,6 +163,25 @@ async def test_another_summary_or_another_helper_is_another_question(house: Entr
     assert (made.text, made.state) == (LONG[language].strip(), State.ACTIVE)
 
 
+@pytest.mark.rule("RS-111", "RS-93")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(text='Short. {{#if char == "Ana" She sold it.'),
+        Answer(text="Short. {{"),
+        Answer(text='Short. {{#if char == "{Ana}"}}She sold it.{{/if}}'),
+        Answer(text="Short.", title="{{char}}"),
+        Answer(text="Short.", details=(Detail(kind="plan", text="{{user}} paints"),)),
+    ],
+    ids=["never closed", "begun", "with braces inside", "in the title", "in a detail"],
+)
+def test_a_macro_is_one_wherever_it_stands_and_however_it_ends(answer: Answer) -> None:
+    merging = refused_merges.Merging(below=1_000, kept=lambda each: each)
+    shown = 'As it was: {{#if char == "Ana"}}A part.{{/if}}'
+    assert not merging.good(answer, shown)
+    assert merging.good(Answer(text='Short. {{#if char == "Ana"}}A part.{{/if}}'), shown), "it stood there before"
+
+
 @pytest.mark.rule("RS-111", "RS-45")
 async def test_what_was_refused_is_passed_over_by_later_updates(house: EntryHouse) -> None:
     chat, ids, _, job = await prepared(house, "4 to 1")

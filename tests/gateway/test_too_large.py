@@ -13,7 +13,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from agent.llm.scripted import ScriptedModel
+from agent.llm.estimate import input_tokens
+from agent.llm.port import ModelRequest, Usage
+from agent.llm.scripted import End, Reply, Say, ScriptedModel
 from gateway.config_load import load
 from gateway.language import say
 from memory import tokens
@@ -216,6 +218,21 @@ async def test_the_command_foretells_the_jump_and_what_cannot_be_sent(tmp_path: 
     async with running(tmp_path, scripted(), config=large) as gateway:
         said = await stopped(gateway, chat, "/context")
         assert fault in said and "5,000" in said and begins not in said
+
+
+@pytest.mark.rule("RS-63", "RS-67")
+async def test_the_command_names_the_ceiling_that_counts_for_a_model_whose_tokens_are_smaller_than_ours(tmp_path: Path) -> None:
+    def reported(request: ModelRequest) -> Reply:
+        return [Say("Noted."), End(usage=Usage(input_tokens=input_tokens(request, tokens.count) * 5 // 4, output_tokens=2))]
+
+    async with running(tmp_path, scripted(reported), config=config("companion", ceiling=8_000)) as gateway:
+        chat = await gateway.chat()
+        for n in range(3):
+            await ask(gateway, chat, f"m{n} {LONG}")
+        said = await stopped(gateway, chat, "/context")
+        ceiling = (await ask(gateway, chat, "and now"))["window"]["ceiling"]
+        assert 6_000 < ceiling < 7_000, "by the tokens that the provider reported"
+        assert f"reaches about {ceiling:,} tokens" in said
 
 
 @pytest.mark.rule("RS-70")

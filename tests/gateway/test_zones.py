@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 import sqlalchemy as sa
 
-from gateway.zones import system_zone, zone_of
+from gateway.zone_names import system_zone
+from gateway.zones import zone_of
 from memory.database import Database
 from memory.file_schema import scope_settings
 from memory.schema import people, spaces

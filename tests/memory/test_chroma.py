@@ -236,6 +236,13 @@ async def test_what_is_whole_passes_and_what_does_not_answer_in_time_does_not(fi
     assert not slow.passed and "within" in slow.reason
 
 
+@pytest.mark.rule("WD-121")
+async def test_a_collection_that_is_not_there_is_no_crash_of_the_check(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As after a restore: the rows know of vectors, the folder is new."""
+    verdict = await chroma_check.check(tmp_path / "store-1", "", NAME, vectors(3), 3)
+    assert (verdict.passed, verdict.reason, caplog.text) == (False, "0 of 3 vectors are there", "")
+
+
 @pytest.mark.rule("WD-124")
 def test_a_damaged_folder_is_put_aside_and_deleted_at_the_next_start_only(tmp_path: Path) -> None:
     base = tmp_path / "chroma"

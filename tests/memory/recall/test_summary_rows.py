@@ -40,6 +40,18 @@ async def test_inputs_of_a_merge_leave_the_prompt_and_stay_recoverable(database:
     assert {row.id for row in await sent(database, of)} == {merged, *recents}
 
 
+@pytest.mark.rule("RS-166", "RS-195")
+@pytest.mark.parametrize("kind", [Kind.CONSOLIDATED, Kind.YEAR, Kind.ENTRY])
+async def test_what_is_made_of_rows_that_wait_to_be_made_anew_waits_for_it_too(database: Database, kind: Kind) -> None:
+    of = await chat(database)
+    told, edited, by_hand = [await make(database, of, range(n, n + 10)) for n in (1, 11, 21)]
+    await database.write(lambda c: summary_rows.edit(c, by_hand, NOW, text="mine"))
+    await database.write(lambda c: summary_rows.mark_changed(c, of, 15, 25, forgotten=False))
+    stale = await make(database, of, range(1, 21), kind, inputs=[told, edited])
+    others = await make(database, of, range(21, 31), kind, inputs=[by_hand])
+    assert {row.id: row.stale for row in await sent(database, of)} == {stale: True, others: False}, "a person's words hold"
+
+
 @pytest.mark.rule("RS-46", "RS-159")
 async def test_a_row_stands_for_its_messages_by_number_and_in_its_chat_alone(database: Database) -> None:
     of, other = await chat(database), await chat(database, 2)
