@@ -15,7 +15,6 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -122,16 +121,17 @@ def _copied(source: Database, target: Path) -> None:
 
 def _add_file(archive: tarfile.TarFile, name: str, path: Path) -> bool:
     """Whether it was read: a file may be gone by now."""
-    with suppress(OSError):
+    try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(file, "rb") as opened:
             about = os.fstat(file)
             if not stat.S_ISREG(about.st_mode):
                 return False
             data = opened.read()  # in one piece: what grows meanwhile would not have the size that stands before it
-        _add(archive, name, data, datetime.fromtimestamp(about.st_mtime).astimezone())
-        return True
-    return False
+    except OSError:
+        return False
+    _add(archive, name, data, datetime.fromtimestamp(about.st_mtime).astimezone())
+    return True
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes, at: datetime) -> None:

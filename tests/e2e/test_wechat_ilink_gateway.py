@@ -100,7 +100,7 @@ async def log_in(folder: Path, server: FakeIlink) -> None:
     """Run it once without a login, and log in meanwhile: the next start has it."""
     async with wechat_talk(folder, model(lambda _: "never asked"), server) as chat:
         state, reason = await chat.state()
-        assert (state, reason.partition(":")[0]) == ("auth_required", "scan")
+        assert (state, reason) == ("auth_required", say("en", "channel_scan", app="WeChat"))
         assert server.world.calls == []
         login = IlinkLogin(
             IlinkSettings(base_url=server.url), account=ACCOUNT, vault=StoreVault(chat.store, ACCOUNT, clock=utc_now), pause_s=0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -206,6 +207,22 @@ def test_a_backup_is_of_a_database_of_this_version_and_replaces_no_file(tmp_path
     with pytest.raises(StoreUnavailable, match="start the gateway once"):
         backup.pack(empty, tmp_path / "b.tar.gz")
     assert not (tmp_path / "b.tar.gz").exists()
+
+
+@pytest.mark.rule("WO-39")
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_disk_that_fills_while_it_is_packed_leaves_no_archive(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tarfile.TarFile.addfile
+
+    def full(archive: tarfile.TarFile, info: tarfile.TarInfo, *more: Any) -> None:
+        if info.name.endswith("MEMORY.md"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(archive, info, *more)
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", full)
+    with pytest.raises(OSError, match="No space"):
+        backup.pack(config, tmp_path / "out" / "a.tar.gz")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def packed(members: dict[str, bytes], **odd: tarfile.TarInfo) -> bytes:
