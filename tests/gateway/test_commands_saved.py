@@ -233,7 +233,7 @@ async def test_clearing_by_command_asks_twice_and_each_code_counts_once(both: Co
 async def test_in_a_group_its_one_list_needs_no_name(house: CommandHouse) -> None:
     await house.says("/remember The circle meets on Fridays", by="mia", group=True)
     asked = await house.says("/memory clear", by="mia", group=True)
-    assert "1 memories" in asked
+    assert "1 memory" in asked
     assert "Deleted for good: 1" in await house.says(re.findall(r"/memory clear \S+ yes \S+", asked)[0], by="mia", group=True)
 
 
