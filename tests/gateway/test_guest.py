@@ -45,7 +45,7 @@ async def ask(gateway: Running, stranger: aiohttp.ClientSession, *messages: tupl
 @pytest.mark.rule("WO-17")
 async def test_a_guest_is_answered_and_nothing_is_kept(tmp_path: Path) -> None:
     async with served(tmp_path, [[Say("**夢**の", chars=2, pause_s=0.001), Say("門です。")]]) as (gateway, stranger, model):
-        talk = (("user", "你好"), ("assistant", "您好。"), ("user", "ここは？"))
+        talk = (("user", "你好"), ("assistant", "你好。"), ("user", "ここは？"))
         status, events, _ = await ask(gateway, stranger, *talk)
         assert status == 200
         assert (events[0][0], events[-1][0], events[-1][1]["outcome"]) == ("turn", "done", "answered")
@@ -53,7 +53,7 @@ async def test_a_guest_is_answered_and_nothing_is_kept(tmp_path: Path) -> None:
         assert "".join(data["text"] for name, data in events if name == "delta") == "**夢**の門です。"
         assert "<strong>夢</strong>の門です。" in [data["html"] for name, data in events if name == "snapshot"][-1]
         assert len({data["turn_id"] for _, data in events}) == 1
-        assert [message.text for message in model.requests[0].messages[1:3]] == ["你好", "您好。"]
+        assert [message.text for message in model.requests[0].messages[1:3]] == ["你好", "你好。"]
         assert (await gateway.get("/api/chats"))["chats"] == []
         (row,) = (await gateway.get("/api/operator/usage?days=2"))["rows"]
         assert (row["channel"], row["purpose"], row["person"]) == ("web", "guest", "")

@@ -79,7 +79,7 @@ async def test_a_question_is_answered_and_nothing_is_kept_but_its_usage(tmp_path
         messages: Any = [
             {"role": "system", "content": "Answer briefly."},
             {"role": "user", "content": "你好"},
-            {"role": "assistant", "content": "您好。"},
+            {"role": "assistant", "content": "你好。"},
             {"role": "user", "content": [{"type": "text", "text": "日本語で"}, {"type": "text", "text": "どうぞ"}]},
         ]
         found = await client.chat.completions.create(model="default", messages=messages, temperature=0.5, max_completion_tokens=900, user="x")
@@ -94,7 +94,7 @@ async def test_a_question_is_answered_and_nothing_is_kept_but_its_usage(tmp_path
         assert (sent.temperature, sent.max_output_tokens, sent.purpose) == (0.5, 900, "api")
         assert [message.role.value for message in sent.messages] == ["system", "user", "assistant", "user"]
         assert sent.messages[0].text.endswith("[instructions of the program that asks]\nAnswer briefly.\n[end of its instructions]")
-        assert (sent.messages[1].text, sent.messages[2].text) == ("你好", "您好。")
+        assert (sent.messages[1].text, sent.messages[2].text) == ("你好", "你好。")
         assert sent.messages[3].text.endswith("日本語で\nどうぞ")
         assert (await gateway.get("/api/chats"))["chats"] == []
         (row,) = await usage_rows(gateway)
