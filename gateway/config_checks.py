@@ -24,7 +24,7 @@ from memory.profiles import BUILT_IN
 from memory.recall.budget import margin
 
 Severity = Literal["error", "warning", "note"]
-"""`note`: as it is shipped, nothing to repair; a start says it plainly and `doctor` warns of it."""
+"""`note`: as it is shipped, nothing to repair; a start says it plainly, and `doctor` in its own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

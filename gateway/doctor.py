@@ -65,13 +65,14 @@ async def examine(config_path: Path, env: Mapping[str, str]) -> list[Finding]:
 
 
 def _configuration(loaded: Loaded) -> Iterator[Finding]:
-    for fault in loaded.faults:
+    faults = [fault for fault in loaded.faults if fault.severity != "note"]  # of those each has a line of its own further down
+    for fault in faults:
         what = "secrets" if fault.file == SECRETS_FILE else "config"
         place = f"{fault.file}, line {fault.line}" if fault.line else fault.file
         text = f"{place}: {fault.path}: {fault.message}" if fault.path else f"{place}: {fault.message}"
         verdict = Verdict.FAIL if fault.severity == "error" else Verdict.WARN
         yield Finding(what=what, verdict=verdict, text=text, next_step=fault.hint)
-    if not loaded.faults:
+    if not faults:
         yield ok("config", f"{loaded.file}: in order")
 
 

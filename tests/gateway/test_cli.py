@@ -582,6 +582,7 @@ async def test_doctor_names_every_planted_fault(ready: Path, plain: Child) -> No
         "fail address .*nobody has a password",
     ):
         assert any(re.match(sign, line) for line in found), (sign, found)
+    assert sum("system's zone" in line for line in found) == 1, "said once"
 
 
 @pytest.mark.rule("WO-35")
