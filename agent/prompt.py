@@ -27,6 +27,8 @@ TRAFFIC_SHARE = 0.25  # of the room: so much tool traffic stays whatever the new
 TALK_LEAST = 64  # tokens for the newest message beside what is attached to it, however little room there is
 STANDING_LEAST = 128  # tokens of an excerpt of standing text, as long as the newest message keeps its least
 
+NOTES_END = "[end of notes]\n\n"  # what the person wrote stands behind it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
@@ -189,7 +191,7 @@ def _head(turn: Turn, saved: str, *, small: bool) -> str:
 def _tail(turn: Turn, saved: str) -> str:
     clock = (f"Now: {turn.now:%A, %Y-%m-%d %H:%M} ({turn.zone})",) if turn.clock else ()
     notes = "\n".join((*turn.recalled, *([saved] if saved else []), *turn.tail_notes, *clock))
-    return f"[notes for this reply; not written by the person]\n{notes}\n[end of notes]\n\n" if notes else ""
+    return f"[notes for this reply; not written by the person]\n{notes}\n{NOTES_END}" if notes else ""
 
 
 def _message(said: Said) -> ModelMessage:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agent.llm.port import ModelMessage, Role
 from agent.plain_answers import is_greeting
+from agent.prompt import NOTES_END
 from memory.languages import guess
 
 _GREETING: Mapping[str, str] = {
@@ -30,7 +31,8 @@ _SENTENCE = re.compile(r"[^。！？]+[。！？]?")
 
 def prepared(messages: Sequence[ModelMessage]) -> str:
     """The answer to the newest message of a person, when it is in a language that the weights do not speak; else empty."""
-    said = next((message.text for message in reversed(messages) if message.role is Role.USER), "")
+    newest = next((message.text for message in reversed(messages) if message.role is Role.USER), "")
+    said = newest.rpartition(NOTES_END)[2]  # what was recalled may be in another language
     language = guess(said)
     if language not in _WHO:
         return ""

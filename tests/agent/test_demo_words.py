@@ -7,7 +7,14 @@ import pytest
 from agent.llm.demo import DemoModel
 from agent.llm.demo_words import prepared
 from agent.llm.port import Finish, Finished, ModelMessage, ModelRequest, Role, TextDelta
+from agent.prompt import NOTES_END
 from memory.languages import guess
+
+# As a prompt has them: what was recalled, in other languages than the question, and the time.
+NOTES = (
+    "[notes for this reply; not written by the person]\n昨日は京都へ行きました。\n昨天我们去了京都。\n"
+    f"Now: Monday, 2026-03-16 09:00 (UTC)\n{NOTES_END}"
+)
 
 
 def asked(text: str) -> tuple[ModelMessage, ...]:
@@ -15,7 +22,7 @@ def asked(text: str) -> tuple[ModelMessage, ...]:
         ModelMessage(role=Role.SYSTEM, text="You are Yume. 日本語 中文"),
         ModelMessage(role=Role.USER, text="Hello"),
         ModelMessage(role=Role.ASSISTANT, text="こんにちは"),
-        ModelMessage(role=Role.USER, text=text),
+        ModelMessage(role=Role.USER, text=f"{NOTES}{text}"),
         ModelMessage(role=Role.SYSTEM, text="It is noon."),
     )
 
