@@ -141,9 +141,9 @@ class LoopbackPlatform:
         self._news.set()
 
     def fail_next(self, *plan: Mapping[str, Any]) -> None:
-        """What happens to the next sends and edits, one each: {"later": s}, {"unreachable": True}, {"unknown": "before" or "after"},
-        {"refuse": reason}, {"gone": True}, {"operator": reason}, {"moved": chat}, {"markup": "refused"}, {"hang": True}, {"raise": error},
-        {"thread_gone": True}: the topic exists no longer, {"nameless": True}: taken, and no message is named."""
+        """What happens to the next sends and edits, one each: {"later": s}, with "whole_account" for all its chats, {"unreachable": True},
+        {"unknown": "before" or "after"}, {"refuse": reason}, {"gone": True}, {"operator": reason}, {"moved": chat}, {"markup": "refused"},
+        {"hang": True}, {"raise": error}, {"thread_gone": True}: the topic exists no longer, {"nameless": True}: taken, and no message is named."""
         self.faults.extend(plan)
 
     def next_fault(self) -> Mapping[str, Any]:
@@ -327,7 +327,7 @@ class LoopbackChannel:
             return TryLater()
         match fault:
             case {"later": after}:
-                return TryLater(float(after))
+                return TryLater(float(after), whole_account=bool(fault.get("whole_account")))
             case {"unknown": "before"}:
                 return Unknown("the connection broke")
             case {"refuse": reason}:

@@ -111,11 +111,13 @@ class Sent:
 class TryLater:
     """Provably not sent; `after_s` is the platform's order, 0 when it named none.
 
-    `until_written`: nothing can be sent before the person writes again; the part waits for that, as `waiting(user)` (WX-44).
+    `until_written`: nothing can be sent before the person writes again; the part waits for that, as `waiting(user)` (WX-44). `whole_account`: the
+    order is for every chat of the account (CH-90).
     """
 
     after_s: float = 0.0
     until_written: bool = False
+    whole_account: bool = False
 
 
 @dataclass(frozen=True, slots=True)

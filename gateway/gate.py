@@ -19,11 +19,11 @@ class Gates:
     _until: dict[str, datetime] = field(default_factory=dict[str, datetime])
     _stopped: dict[str, str] = field(default_factory=dict[str, str])
 
-    def close(self, address: Address, now: datetime, seconds: float) -> None:
-        self._close(str(address), now, seconds)
-
-    def close_account(self, account: Account, now: datetime, seconds: float) -> None:
-        self._close(str(account), now, seconds)
+    def close(self, address: Address, now: datetime, seconds: float, *, whole_account: bool = False) -> None:
+        """The gate of the chat, or of its whole account; one that is closed for longer stays so."""
+        key, until = str(address.account if whole_account else address), now + timedelta(seconds=seconds)
+        if until > self._until.get(key, now):
+            self._until[key] = until
 
     def stop_account(self, account: Account, reason: str) -> None:
         """The account sends nothing until it is proven again."""
@@ -51,8 +51,3 @@ class Gates:
 
     def is_open(self, address: Address, now: datetime) -> bool:
         return not self.stopped(address.account) and self.closed_until(address, now) is None
-
-    def _close(self, key: str, now: datetime, seconds: float) -> None:
-        until = now + timedelta(seconds=seconds)
-        if until > self._until.get(key, now):
-            self._until[key] = until

@@ -146,7 +146,7 @@ class Outbox:
             return
         outcome = await asked(channel.react(address, message_id, emoji), SIGN_LIMIT_S, f"a reaction in {address}")
         if isinstance(outcome, TryLater) and outcome.after_s:
-            self._gates.close(address, self._clock(), outcome.after_s + MARGIN_S)
+            self._gates.close(address, self._clock(), outcome.after_s + MARGIN_S, whole_account=outcome.whole_account)
 
     def busy_at(self, address: str) -> bool:
         """Whether a chat has unfinished parts."""
@@ -265,7 +265,7 @@ class Outbox:
         tried = replace(opened.view, sent_again=part.sent_again)
         change = settle(tried, outcome, self._clock(), jitter=random.random())
         if change.gate_s:
-            self._gates.close(part.address, self._clock(), change.gate_s)
+            self._gates.close(part.address, self._clock(), change.gate_s, whole_account=change.whole_account)
         if change.stop_account:
             self._gates.stop_account(part.address.account, change.stop_account)
             self._on_account_stopped(part.address.account, change.stop_account, change.stop_code)

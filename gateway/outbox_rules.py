@@ -86,8 +86,8 @@ def preview_key_s(can: Capabilities) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How a part's row changes after a try. `gate_s` closes the chat's gate; `stop_account` says why the account may send nothing, `stop_code`
-    what kind of fault that is."""
+    """How a part's row changes after a try. `gate_s` closes the chat's gate, with `whole_account` that of all its chats; `stop_account` says why
+    the account may send nothing, `stop_code` what kind of fault that is."""
 
     state: PartState
     reason: str = ""
@@ -98,6 +98,7 @@ class Change:
     thread_gone: bool = False  # it went to the chat itself, for its topic exists no longer
     as_new: bool = False  # the edit's target is gone: send the same words as a new message
     gate_s: float = 0.0
+    whole_account: bool = False
     stop_account: str = ""
     stop_code: str = ""
     until_written: bool = False  # held until the person writes again (WX-44)
@@ -143,13 +144,14 @@ def settle(part: PartView, outcome: SendOutcome, now: datetime, *, jitter: float
             return Change(state=PartState.SENT, platform_ids=ids, unknowns=part.unknowns, thread_gone=gone)
         case TryLater(until_written=True):
             return Change(state=waiting, unknowns=part.unknowns, until_written=True)
-        case TryLater(after_s=after):
+        case TryLater(after_s=after, whole_account=whole):
             wait = (after or backoff_s(part.attempts)) * (1 + 0.1 * jitter) + MARGIN_S
             return Change(
                 state=waiting,
                 not_before=now + timedelta(seconds=wait),
                 unknowns=part.unknowns,
                 gate_s=wait if after else 0.0,
+                whole_account=whole,
                 reason=f"asked to wait {after:g} s" if after else "not reachable",
             )
         case Unknown(reason=reason) if part.is_preview:

@@ -190,5 +190,5 @@ class Signs:
     async def _asked(self, call: Awaitable[SendOutcome]) -> SendOutcome:
         outcome = await asked(call, SIGN_LIMIT_S, f"a preview in {self._address}")
         if isinstance(outcome, TryLater) and outcome.after_s:
-            self._gates.close(self._address, self._clock(), outcome.after_s + MARGIN_S)
+            self._gates.close(self._address, self._clock(), outcome.after_s + MARGIN_S, whole_account=outcome.whole_account)
         return outcome

@@ -305,7 +305,7 @@ class DiscordChannel:
                     "this address",
                     self.account, wait_s,
                 )  # fmt: skip
-                return TryLater(wait_s)
+                return TryLater(wait_s, whole_account=True)
             outcome = outcome_of(error)
             if isinstance(outcome, NeedsOperator):
                 self._refused = outcome
@@ -321,7 +321,7 @@ class DiscordChannel:
         if self._refused is not None:
             return self._refused
         wait_s = self._edge.wait_s()
-        return TryLater(wait_s) if wait_s else None
+        return TryLater(wait_s, whole_account=True) if wait_s else None
 
     # Signs and questions
 

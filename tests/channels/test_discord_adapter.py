@@ -476,16 +476,16 @@ async def test_a_block_by_the_network_stills_the_whole_account(
 ) -> None:
     async with connected(server, clock=clock) as channel:
         server.plan({"edge": True})
-        assert await channel.send(part("one")) == TryLater(60)
+        assert await channel.send(part("one")) == TryLater(60, whole_account=True)
         calls = server.count("send") + server.count("edit")
         clock.advance(seconds=20)
-        assert await channel.send(part("two", IN_GROUP, part_id="p2")) == TryLater(40)
-        assert await channel.edit(TO_ANN, "5", part("three")) == TryLater(40)
+        assert await channel.send(part("two", IN_GROUP, part_id="p2")) == TryLater(40, whole_account=True)
+        assert await channel.edit(TO_ANN, "5", part("three")) == TryLater(40, whole_account=True)
         assert server.count("send") + server.count("edit") == calls, "nobody is asked while we are to keep still"
         assert any("blocks us" in record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR)
         clock.advance(seconds=40)
         server.plan({"edge": True})
-        assert await channel.send(part("one")) == TryLater(120)
+        assert await channel.send(part("one")) == TryLater(120, whole_account=True)
         clock.advance(seconds=120)
         assert isinstance(await channel.send(part("one")), Sent)
 

@@ -282,6 +282,21 @@ async def test_an_order_to_wait_is_kept_whole_and_holds_nobody_else_up(office: O
     assert [call.chat_id for call in office.platform.calls].count("c1") == 3, "not one call inside the wait"
 
 
+@pytest.mark.rule("CH-90", "CH-91", "CH-186")
+async def test_an_order_for_the_whole_account_holds_all_its_chats_and_no_other_account(office: Office) -> None:
+    office.platform.fail_next({"later": 60, "whole_account": True})
+    await office.send("one", expires_s=86400)
+    await office.send("elsewhere", chat="c2", expires_s=86400)
+    await office.send("other", account=OTHER)
+    assert office.platform.texts() == ["other"]
+    until = office.gates.account_closed_until(ACCOUNT, office.clock())
+    assert until is not None and until - office.clock() >= timedelta(seconds=60), "as the operators' page shows it"
+    assert [call.chat_id for call in office.platform.calls].count("c2") == 0, "nobody else is asked"
+    await office.later(seconds=67)
+    assert sorted(office.platform.texts()) == ["elsewhere", "one", "other"]
+    assert office.gates.account_closed_until(ACCOUNT, office.clock()) is None
+
+
 @pytest.mark.rule("CH-91")
 async def test_a_wait_survives_a_restart(office: Office) -> None:
     office.platform.fail_next({"later": 60})
