@@ -145,16 +145,20 @@ async def upload(gateway: Running, data: bytes) -> str:
 @pytest.mark.rule("RS-70")
 @pytest.mark.case("AT-23")
 async def test_standing_text_too_large_is_an_excerpt_and_the_receipt_says_so(tmp_path: Path) -> None:
-    async with running(tmp_path, scripted(), config=config("companion", ceiling=8_000)) as gateway:
+    def at_length(request: ModelRequest) -> Reply:
+        return json.dumps({"text": "They counted lamps. " * 80, "details": []}) if request.purpose == "chat-summary" else answer(request)
+
+    async with running(tmp_path, scripted(at_length), config=config("companion", ceiling=8_000)) as gateway:
         chat = await gateway.chat()
         for n in range(9):
-            told = await ask(gateway, chat, f"m{n} {LONG}")
+            await ask(gateway, chat, f"m{n} {LONG}")
+        await settled(gateway)  # what stands in is as long as it is going to be
         told = await ask(gateway, chat, "and now")
         assert told["window"]["summaries_cut"] is False
         around = size(told) - next(each["tokens"] for each in told["sections"] if each["name"] == "history")
     prompt = "lamp " * round((8_000 - around + 100) / tokens.count("lamp " * 1_000) * 1_000)  # a hundred tokens more than there are
     nearly = config("companion", ceiling=8_000, characters={"default": {"prompt": prompt}})
-    async with running(tmp_path, model := scripted(), config=nearly) as gateway:
+    async with running(tmp_path, model := scripted(at_length), config=nearly) as gateway:
         told = await ask(gateway, chat, "last one")
         assert told["window"]["summaries_cut"] is True
         head = sent(replies(model)[-1])[0][1]
