@@ -1,6 +1,7 @@
 """Prompt assembly in the one order of WD-6, under a token budget. Pure: the same turn gives the same bytes.
 
-Head (stable between turns): instructions, character, persona, files, saved memories, summaries. Then the earlier talk.
+Head (stable between turns): instructions, character, persona, files, saved memories, summaries. Then the earlier talk. A character's text may have
+slots where summaries or what was recalled stand instead (RS-170).
 Tail (made anew): what was recalled and the time, in a marked block before the newest message: nothing of it is ever stored as anybody's words (MD-16)
 and providers' prompt caches keep the rest.
 Behind the newest message stands what the model and its tools said to each other since. People and model take turns: some models insist (CH-66).
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from agent import slots
 from agent.giving_way import attached_tokens, cut, fit, fit_traffic, newest_that_fit, said_tokens, spoken, traffic_tokens
 from agent.least import Least
 from agent.llm.port import ModelMessage, Role
@@ -176,21 +178,24 @@ def _around(turn: Turn, room: int, least: int, *, small: bool) -> _Around:
 
 def _head(turn: Turn, saved: str, *, small: bool) -> str:
     character = turn.character
+    template = slots.fill(character.prompt, summaries="\n\n".join(turn.standing_notes), recalled="\n".join(turn.recalled))
+    standing = () if slots.places(character.prompt).summaries else turn.standing_notes
     parts = [words("small" if small else "system").replace("{name}", character.name)]
     if turn.system_text:
         parts.append(turn.system_text)
-    if character.prompt:
-        parts.append(character.prompt)
+    if template.strip():
+        parts.append(template)
     if character.attributes:
         parts.append("\n".join(f"- {name}: {value}" for name, value in character.attributes.items()))
     if turn.persona:
         parts.append(f"In this chat the person is: {turn.persona}")
-    return "\n\n".join([*parts, *turn.head_notes, *([saved] if saved else []), *turn.standing_notes])
+    return "\n\n".join([*parts, *turn.head_notes, *([saved] if saved else []), *standing])
 
 
 def _tail(turn: Turn, saved: str) -> str:
     clock = (f"Now: {turn.now:%A, %Y-%m-%d %H:%M} ({turn.zone})",) if turn.clock else ()
-    notes = "\n".join((*turn.recalled, *([saved] if saved else []), *turn.tail_notes, *clock))
+    recalled = () if slots.places(turn.character.prompt).recalled else turn.recalled
+    notes = "\n".join((*recalled, *([saved] if saved else []), *turn.tail_notes, *clock))
     return f"[notes for this reply; not written by the person]\n{notes}\n{NOTES_END}" if notes else ""
 
 

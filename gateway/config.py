@@ -111,7 +111,11 @@ class Transcription(Section):
 class Character(Section):
     name: str = Field(default="", max_length=100, description="The name people see and call; empty is the id.")
     aliases: tuple[str, ...] = Field(default=(), description="Other names it answers to.")
-    prompt: str = Field(default="", description="Who it is and how it speaks; stands at the head of every prompt.")
+    prompt: str = Field(
+        default="",
+        description="Who it is and how it speaks; stands at the head of every prompt. {{chat_summary}} and {{recalled_messages}} in it are "
+        "where summaries and recalled passages go (docs/characters.md).",
+    )
     attributes: Mapping[str, str] = Field(default={}, description="Facts about it, each a name and a text, placed after the prompt.")
     model: str = Field(default="", description="Model account that answers: an id of `models`; empty is `model`.")
     profile: str = Field(

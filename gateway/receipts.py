@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from agent.slots import Places
 from agent.turn import Record
 from memory.recall.fitting import Standing
 
+DEFAULT_PLACES = Places()
 SUMMARIES_NAMED = 40  # the newest; of more their number is told
 
 
@@ -23,12 +25,14 @@ def receipt(
     memory_reason: str,
     saved: Mapping[str, Any] | None = None,
     recall: Mapping[str, Any] | None = None,
+    places: Places = DEFAULT_PLACES,
     window: Mapping[str, Any] | None = None,
     via: str = "",
 ) -> dict[str, Any]:
     """Plain JSON in the shape of docs/http-api.md. `saved`: of saved memories, as `saved_report` says it; `recall`: of old passages of the
-    talk (RS-77); `window`: what of the talk was sent (RS-7, RS-67); `via`: how the words came, empty for an app or
-    the page. Token numbers by section are estimates; the sums are the provider's when `estimated` is false."""
+    talk (RS-77); `places`: slots of the character's text for them and for summaries (RS-170); `window`: what of the talk was sent (RS-7, RS-67);
+    `via`: how the words came, empty for an app or the page. Token numbers by section are estimates; the sums are the provider's when
+    `estimated` is false."""
     return {
         "turn_id": turn_id,
         "attempt": attempt,
@@ -47,6 +51,7 @@ def receipt(
         "steered": record.steered,
         "memories": {"used": [asdict(used) for used in dict.fromkeys(record.used)], "reason": memory_reason, "saved": dict(saved or {})},
         "recall": dict(recall or {}),
+        "places": asdict(places),
         "window": dict(window or {}),
         "tools": [{"name": use.name, "ok": use.ok, "ms": use.milliseconds} for use in record.tools],
         "outcome": outcome,

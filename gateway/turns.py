@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
+from agent import slots
 from agent.characters import Character
 from agent.errors import AgentError, BudgetExceeded, TooLarge
 from agent.llm.calibration import Calibration
@@ -360,6 +361,7 @@ class Turns:
                 memory_reason="",
                 saved=sitting.saved.report(record),
                 recall=sitting.recall.report,
+                places=slots.places(character.prompt),
                 window=sent_window(held, config, standing_cut=record.standing_cut),
                 via=start.via,
             ),

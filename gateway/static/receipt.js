@@ -85,8 +85,8 @@ function receiptView(receipt) {
   return [
     summary(receipt),
     tokens(receipt),
-    memory(receipt.memories ?? {}),
-    stood(receipt.window ?? {}),
+    memory(receipt.memories ?? {}, receipt.places ?? {}),
+    stood(receipt.window ?? {}, receipt.places ?? {}),
     trimmed(receipt.trimmed_messages, receipt.window ?? {}),
     tools(receipt.tools ?? []),
   ].filter(Boolean);
@@ -135,13 +135,15 @@ function tokens(receipt) {
   );
 }
 
-function memory({ used = [], reason = "" }) {
+function memory({ used = [], reason = "" }, { recalled: slot }) {
+  const place = slot && h("p", { class: "hint" }, t("receipt.placeRecalled", { slot: `{{${slot}}}` }));
   if (!used.length)
-    return block(t("receipt.memory"), h("p", { class: "receipt-plain" }, reason ? term("reason", reason) : t("receipt.memoryNone")));
+    return block(t("receipt.memory"), h("p", { class: "receipt-plain" }, reason ? term("reason", reason) : t("receipt.memoryNone")), place);
   return block(
     t("receipt.memory"),
     h("p", { class: "hint" }, tn("receipt.memoryUsed", used.length)),
     h("ul", { class: "memory-list" }, used.map(memoryRow)),
+    place,
   );
 }
 
@@ -153,7 +155,7 @@ function memoryRow({ path, how, first = 0, last = 0, date = "", origin = "" }) {
 }
 
 /** What stood in the prompt for talk that was not sent, the oldest first: which rows, not their words (RS-77). */
-function stood({ summaries = [], summaries_more: more = 0, summaries_hidden: hidden = 0 }) {
+function stood({ summaries = [], summaries_more: more = 0, summaries_hidden: hidden = 0 }, { summaries: slot }) {
   if (!summaries.length && !hidden) return null;
   return block(
     t("receipt.stood"),
@@ -161,6 +163,7 @@ function stood({ summaries = [], summaries_more: more = 0, summaries_hidden: hid
     more > 0 && h("p", { class: "hint" }, tn("receipt.stoodMore", more)),
     h("ul", { class: "stood-list" }, summaries.map(stoodRow)),
     hidden > 0 && h("p", { class: "hint" }, tn("receipt.stoodHidden", hidden)),
+    slot && h("p", { class: "hint" }, t("receipt.placeSummaries", { slot: `{{${slot}}}` })),
   );
 }
 

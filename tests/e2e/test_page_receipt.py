@@ -22,7 +22,12 @@ from tests.e2e.recall_scenes import PASTS
 chromium = browser.chromium  # a fixture
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-CONFIG = {"context": {"memory_budget": 600, "memory_overrun": 0}, "recall": {"enabled": "off"}}
+CONFIG = {
+    "context": {"memory_budget": 600, "memory_overrun": 0},
+    "recall": {"enabled": "off"},
+    "characters": {"default": {"prompt": "{{chat_summary}}"}},
+}
+SLOT = {"en": "where the character’s text has {{chat_summary}}", "ja": "{{chat_summary}} の場所", "zh": "{{chat_summary}} 的位置"}
 SAID: Mapping[str, Mapping[str, str]] = {
     "en": {"title": "Summaries", "cut": "excerpt", "long": "Long-term", "recent": "Recent", "messages": "messages 11 – 14", "note": "an excerpt"},
     "ja": {"title": "要約", "cut": "抜粋", "long": "長期", "recent": "最近", "messages": "メッセージ 11 – 14", "note": "抜粋で送りました"},
@@ -57,7 +62,7 @@ async def opened(tab: Tab, chat: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.rule("RS-77", "RS-171", "WO-12", "WO-15")
+@pytest.mark.rule("RS-77", "RS-170", "RS-171", "WO-12", "WO-15")
 async def test_the_receipt_names_the_summaries_and_which_was_an_excerpt(chromium: Browser, tmp_path: Path) -> None:
     faults: list[str] = []
     async with house_over(tmp_path, chromium, config=CONFIG, name="receipt looks") as house:
@@ -76,6 +81,7 @@ async def test_the_receipt_names_the_summaries_and_which_was_an_excerpt(chromium
                     await expect(rows.last).to_contain_text(words["recent"])
                     await expect(rows.last).to_contain_text(words["messages"])
                     await expect(block.locator(".stood-cut")).to_have_count(1)
+                    await expect(block).to_contain_text(SLOT[language])
                     await expect(tab.page.locator(".drawer")).to_contain_text(words["note"])
                     await block.scroll_into_view_if_needed()
                     await look(tab, "receipt-summaries", language, faults)

@@ -67,6 +67,36 @@ async def test_recall_and_summaries_work_alone_and_together_each_once_in_its_pla
     assert any(request.purpose == "chat-summary" for request in model.requests) is (record == "full")
 
 
+@pytest.mark.rule("RS-170")
+@pytest.mark.case("AT-29")
+async def test_slots_of_the_character_hold_them_and_the_receipt_names_the_slots(tmp_path: Path) -> None:
+    model = ScriptedModel(answer)
+    own = {
+        **MODEL, "channel_profiles": {"web": "companion"}, "companion": {"messages": 6, "block": 2}, "recall": {"enabled": "on"},
+        "characters": {"default": {"prompt": "Known: {{recalled_messages}}\nSo far: {{chat_summary}}\nBe kind."}},
+    }  # fmt: skip
+    async with running(tmp_path, model, config=own) as gateway:
+        chat = await gateway.chat()
+        for n, line in enumerate((FACT, *(f"the bus was late {n}" for n in range(6))), 1):
+            await gateway.say(chat, line)
+            await gateway.answers(chat, n)
+
+        async def summarised() -> bool:
+            return any(request.purpose == "chat-summary" for request in model.requests)
+
+        await eventually(summarised)
+        await gateway.say(chat, QUESTION)
+        await gateway.answers(chat, 8)
+        turn = (await gateway.messages(chat))[-1]["turn_id"]
+        receipt = await gateway.get(f"/api/chats/{chat}/turns/{turn}/receipt")
+    head, *_, newest = [request for request in model.requests if request.purpose == "reply"][-1].messages
+    known, so_far = head.text.partition("Known: ")[2].split("\nSo far: ")
+    assert known.startswith("[recalled from earlier talk") and FACT in known
+    assert so_far.startswith("[summary of earlier talk") and "\nBe kind." in so_far
+    assert "[recalled" not in newest.text and FACT not in newest.text
+    assert receipt["places"] == {"summaries": "chat_summary", "recalled": "recalled_messages"}
+
+
 @pytest.fixture
 async def house(database: Database, tmp_path: Path, clock: FakeClock) -> AsyncGenerator[RowsHouse]:
     clock.now = utc_now_at("2026-03-02T12:00")
