@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from agent.onboarding import Answers, language_tag, zone_name
 
 VALUE_MAX = 80  # characters of one answer
+FACTS_FROM_MAX = 300  # characters; a longer text is work for the model
 
 _LABELS = {
     "bot_name": r"(?:your |bot |bot's )?name|(?:あなたの|ボットの)?名前|(?:你的|机器人)?名字",
@@ -28,6 +29,18 @@ _CALLED = (
         re.compile(r"(?:your name is|i(?:'ll| will) call you|you are called)\s+(.+)|你(?:就)?叫\s*(.+)|あなたは(.+?)(?:です|だよ?)", re.IGNORECASE),
     ),
 )
+_SENTENCES = re.compile(r"(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)(?<!Mrs\.)(?<!Prof\.)(?<=[.!?])\s+|(?<=[。！？])\s*|\n")
+_OF_ONESELF = re.compile(  # what somebody tells of themselves: by its first words, in Japanese, which leaves them out, by what it is about
+    r"(?:and |but |also |well,? )?(?:i|i'm|i've|my|we|we're|we've|our)\b(?!'d).*"
+    r"|.*(?:私|わたし|僕|ぼく|俺|うちの|我が家|好き|嫌い|苦手|得意|アレルギー|飼って|住んで|働いて|勤めて|通って|生まれ|歳).*(?:す|した|せん|だ|る|た|い|歳)[ねよ]?"
+    r"|.*(?:我|咱).*"
+)
+_ASKS = re.compile(  # of a model, though in the same words
+    r".*(?:[?？]|[:：](?!\d)).*|(?:i|we) (?:want|need|would|wonder|wish|don't (?:know|understand)|do not (?:know|understand)|have a question)\b.*"
+    r"|.*(?:ください|下さい|お願いします|ほしい|欲しい|ましょう|か|たい(?:です)?)"
+    r"|(?:请|帮|给我|告诉我|替我).*|.*(?:我想|我要|我需要|帮我|给我|告诉我|吗|呢|什么|怎么|为什么|能不能|可不可以).*"
+)
+_INTRODUCES = re.compile(r"[:：]\s*$", re.MULTILINE)  # what follows is material for a task
 _NUMBERED = re.compile(r"([1-9])\s*[.)、．:：]\s*(.+)")
 _LEADING = re.compile(r"(?:[-*•]|[1-9][.)、．]|[①-⑨])\s*")
 _NO_PART = re.compile(r"[:：=]|^/|[,;，、；]$")
@@ -70,9 +83,11 @@ def parse(text: str, fields: Sequence[str], *, language: str, zone: str, name: s
     """The answers in what was written right after the program asked for `fields`; None when it looks like something else.
 
     Taken are lines with a label or a number, and 2 or more short parts with slashes between or one to a line, in the order of the questions. A plain
-    yes takes the proposed `language`, `zone` and, while it is open, `name`. Anything else is talk: a wrong name is worse than one more question.
+    yes takes the proposed `language`, `zone` and, while it is open, `name`. A whole sentence about the person is a fact, word for word, and so is an
+    answer that is too long for one. Anything else is talk: a wrong name is worse than one more question.
     """
     found: dict[str, str] = {}
+    facts: list[str] = []
     parts = _parts(text, len(fields))
     if is_yes(text):
         found = {"language": language, "timezone": zone} | ({"address": name} if "address" in fields else {})
@@ -81,14 +96,28 @@ def parse(text: str, fields: Sequence[str], *, language: str, zone: str, name: s
         if len(parts) > len(fields) and is_yes(parts[len(fields)]):
             found |= {"language": language, "timezone": zone}
     else:
+        tells = len(text) <= FACTS_FROM_MAX and not _INTRODUCES.search(text)
         for line in map(str.strip, text.splitlines()):
-            found |= _line(line, fields)
+            if marked := _line(line, fields):
+                found |= marked
+                continue
+            for sentence in _SENTENCES.split(_LEADING.sub("", line, count=1)):
+                if called := _called(sentence):
+                    found |= called
+                elif tells and _is_fact(sentence):
+                    facts.append(sentence.strip())
+    facts += [value for value in found.values() if VALUE_MAX < len(value) <= FACTS_FROM_MAX]
     kept = {field: value if len(value) <= VALUE_MAX else "" for field, value in found.items()}
-    given = Answers(
+    answers = Answers(
         bot_name=kept.get("bot_name", ""), style=kept.get("style", ""), address=kept.get("address", ""),
-        language=language_tag(kept.get("language", "")), timezone=zone_name(kept.get("timezone", "")),
+        language=language_tag(kept.get("language", "")), timezone=zone_name(kept.get("timezone", "")), facts=tuple(facts),
     )  # fmt: skip
-    return given if given.values else None
+    return answers if answers.values or answers.facts else None
+
+
+def _is_fact(sentence: str) -> bool:
+    said = _bare(sentence)
+    return bool(_OF_ONESELF.fullmatch(said)) and not _ASKS.fullmatch(sentence.strip().casefold().replace("’", "'").rstrip(".。!！ "))
 
 
 def _line(line: str, fields: Sequence[str]) -> dict[str, str]:
@@ -96,11 +125,15 @@ def _line(line: str, fields: Sequence[str]) -> dict[str, str]:
     for field, pattern in _LABELLED.items():
         if match := pattern.fullmatch(bare):
             return {field: _value(match[1])}
-    for field, pattern in _CALLED:
-        if match := pattern.fullmatch(bare.rstrip(".。!！")):
-            return {field: _value(next(filter(None, match.groups())))}
     if (match := _NUMBERED.fullmatch(line)) and int(match[1]) <= len(fields):
         return {fields[int(match[1]) - 1]: _value(match[2])}
+    return {}
+
+
+def _called(sentence: str) -> dict[str, str]:
+    for field, pattern in _CALLED:
+        if match := pattern.fullmatch(sentence.strip().rstrip(".。!！")):
+            return {field: _value(next(filter(None, match.groups())))}
     return {}
 
 
@@ -115,7 +148,8 @@ def _parts(text: str, count: int) -> list[str]:
     fits = all(len(part) <= most and not _NUMBERED.fullmatch(part) and not _NO_PART.search(part) for part in parts)
     fits = fits and (len(parts) <= count or is_yes(parts[-1]))
     words = not tight or (len(parts) >= count and not any(part.isdigit() for part in parts))
-    return parts if 2 <= len(parts) <= count + 1 and fits and words else []
+    named = not _is_fact(parts[0])  # no name is a whole sentence about oneself
+    return parts if 2 <= len(parts) <= count + 1 and fits and words and named else []
 
 
 def _value(text: str) -> str:

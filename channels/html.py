@@ -53,7 +53,7 @@ def snapshot_html(partial: str) -> str:
 _REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,40}", re.ASCII)
 _ADDRESS = re.compile(r"https?://(?=[a-z0-9])[^\s<>\"`\[\]\u0080-\U0010ffff]+", re.IGNORECASE)  # beside Chinese and Japanese no blank ends an address
-_TRAILING = re.compile(r"[.,;:!?'*_~\]}]\Z")
+_TRAILING = ".,;:!?'*_~]}"
 
 
 def _shown(text: str) -> str:
@@ -125,9 +125,11 @@ def _linked(tokens: Iterable[Token], normalised: Callable[[str], str]) -> Iterat
 
 def _address(text: str) -> str:
     """`text` without the sentence's own punctuation; a closing bracket belongs to the address when its opening one does."""
-    while _TRAILING.search(text) or (text.endswith(")") and text.count("(") < text.count(")")):
-        text = text[:-1]
-    return text
+    unopened, end = text.count(")") - text.count("("), len(text)
+    while end and (text[end - 1] in _TRAILING or (text[end - 1] == ")" and unopened > 0)):
+        end -= 1
+        unopened -= text[end] == ")"
+    return text[:end]
 
 
 def _words(text: str) -> Token:

@@ -192,11 +192,13 @@ def is_blank(text: str) -> bool:
     return not visible(text).strip()
 
 
-def safe_name(name: str, fallback: str = "file") -> str:
-    """A file name reduced to one harmless base name (CH-7, WP-16, WP-17): no folders, no control or direction marks, at most 120 characters."""
+def safe_name(name: str) -> str:
+    """A file name reduced to one harmless base name (CH-7, WP-16, WP-17): no folders, no control or direction marks, at most 120 characters.
+
+    `file` when nothing of it is left."""
     base = re.split(r"[\\/]", clean(name))[-1]
     base = "".join(c for c in base if unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cn")).strip(" .")
     stem, dot, ending = base.rpartition(".")
     if len(base) > 120:
         base = f"{stem[: 119 - len(ending)]}{dot}{ending}" if dot and len(ending) < 20 else base[:120]
-    return base or fallback
+    return base or "file"

@@ -16,12 +16,16 @@ from channels.message import Account, Action, Address, Attachment, Entity, Inbou
 
 
 class TextUnit(StrEnum):
+    """In what a platform counts its limit of a text."""
+
     UTF16 = "utf16"
     BYTES = "bytes"
     CODEPOINTS = "codepoints"
 
 
 class Markup(StrEnum):
+    """How a platform takes formatting; `channels.dialects` says what each writes. `ENTITIES`: plain text, and the formatting beside it."""
+
     PLAIN = "plain"
     MARKDOWN = "markdown"
     LIGHT = "light"
@@ -33,8 +37,10 @@ class Markup(StrEnum):
 class Capabilities:
     """What a platform can do, as data (the table of CH-8). The gateway decides from this alone, never from a channel's name.
 
+    `text_max`: the longest text of one message, in `text_unit`; `caption_max`: of one beside a medium, None where there are no captions.
     `edit_interval_s` and `group_edit_interval_s`: least seconds between two edits of a preview, or None without edits.
-    `typing_refresh_s`: how often the typing sign must be renewed, or None. `send_budget`: sends per token or window, or None.
+    `typing_refresh_s`: how often the typing sign must be renewed, or None. `proactive`: something may be sent that answers nothing, as a reminder.
+    `send_budget`: sends per token or window, or None. `reconcile`: it can be asked whether an earlier try arrived.
     `resend_key_s`: for how many seconds the same part may be sent again and be shown once, or None when it cannot.
     `preview_key_s`: the same for a preview, where that is another time; None: it is not.
     `media_max_bytes`: the largest file that may be sent, 0 = none; `fetch_max_bytes`: the largest that is fetched of what people sent (CH-7).
@@ -145,6 +151,8 @@ class NeedsOperator:
 
 @dataclass(frozen=True, slots=True)
 class ChatMoved:
+    """Not sent: the chat has another id from now on, under which the part is to be sent (CH-166)."""
+
     new_chat_id: str
 
 
@@ -224,6 +232,8 @@ class Typing(Protocol):
 
 @runtime_checkable
 class Reactions(Protocol):
+    """Put a sign to a message of somebody's. `emoji` is a plain emoji, for which the adapter may put one that the platform has. Tried once."""
+
     async def react(self, address: Address, message_id: str, emoji: str) -> SendOutcome: ...
 
 
@@ -250,6 +260,8 @@ class Fetching(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRequest:
+    """One call of the platform, as it came: names of headers in any letter case, of a repeated field of the query the first value alone."""
+
     method: str
     path: str
     query: Mapping[str, str]
@@ -259,10 +271,11 @@ class WebhookRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookResponse:
+    """What the platform is answered."""
+
     status: int = 200
     body: bytes = b""
     content_type: str = "text/plain"
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     silent: bool = False  # close the connection and answer nothing: the platform is to ask again
     written: Callable[[bool], None] | None = None  # told whether the connection took the answer
 
@@ -299,9 +312,13 @@ class Vault(Protocol):
     a log, an error, a prompt or an export. Each call is one transaction; when it raises, nothing changed.
     """
 
-    async def get(self, key: str) -> bytes | None: ...
+    async def get(self, key: str) -> bytes | None:
+        """None when nothing is kept under that key."""
+        ...
 
-    async def put(self, entries: Mapping[str, bytes]) -> None: ...
+    async def put(self, entries: Mapping[str, bytes]) -> None:
+        """Keep these; others stay."""
+        ...
 
     async def renew(self, entries: Mapping[str, bytes]) -> None:
         """Everything that was kept for the account goes, its cursors included; then only `entries` stand (WX-25)."""

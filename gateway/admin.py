@@ -11,10 +11,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from gateway import dream_runs, job_store, nightly
+from gateway import dream_runs, nightly
 from gateway.audit import CONSOLE
 from gateway.commands import explain
 from gateway.config import Config
+from gateway.jobs.table import JobRow, list_jobs, run_now
 from gateway.login_links import LoginLinks
 from gateway.people import People
 from gateway.person import Person
@@ -95,7 +96,7 @@ class Admin:
         state = arguments.get("state") or None
         if state is not None and state not in STATES:
             raise AdminFault(f"there is no job state {state}; one of {', '.join(STATES)}")
-        rows = await self._db.read(partial(job_store.list_jobs, state=state))
+        rows = await self._db.read(partial(list_jobs, state=state))
         return {"jobs": [job_line(row) for row in rows]}
 
     async def _job_run(self, arguments: Arguments) -> dict[str, Any]:
@@ -104,7 +105,7 @@ class Admin:
             return await self._run_by_hand(job, arguments)
         if not job.isdecimal():
             raise AdminFault(f"{job!r} is no job number and none of {', '.join(MANUAL)}; `job list` shows the numbers")
-        if not await self._db.write(partial(job_store.run_now, job_id=int(job), now=self._clock())):
+        if not await self._db.write(partial(run_now, job_id=int(job), now=self._clock())):
             raise AdminFault(f"job {job} is unknown, runs already or is done; `job list` shows its state")
         self._wake_jobs()
         return {"job": int(job), "running": self._release is not None}
@@ -151,7 +152,7 @@ class Admin:
         return found[0]
 
 
-def job_line(row: job_store.JobRow) -> dict[str, Any]:
+def job_line(row: JobRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "kind": row.job.kind,
@@ -161,5 +162,6 @@ def job_line(row: job_store.JobRow) -> dict[str, Any]:
         "attempts": row.attempts,
         "not_before": row.job.not_before.isoformat(),
         "error": row.error_class,
+        "skipped": str((row.result or {}).get("skipped", "")),
         "updated_at": row.updated_at.isoformat(),
     }

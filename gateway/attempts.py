@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from gateway import chats
 from gateway.challenges import SETTING, SUCCESS, Challenge, in_language
-from gateway.job_store import Job, enqueue
+from gateway.jobs.table import Job, enqueue
 from memory import conversations as store
 from memory.conversations import Conversation
 from memory.saved_schema import attempts

@@ -14,8 +14,9 @@ from gateway import calendar_state, day_pieces, summary_shape
 from gateway.calendar_state import FOLD, ChatDays, fold_job
 from gateway.config import Config
 from gateway.day_pieces import DAY, PART
-from gateway.job_store import Job, drop_paid, enqueue
-from gateway.jobs import Handler, JobContext, JobResult
+from gateway.jobs.handling import Handler, JobContext, JobResult
+from gateway.jobs.parts import drop_paid
+from gateway.jobs.table import Job, enqueue
 from gateway.refused_merges import merge_next
 from gateway.summarist import Summarist, half_in_words
 from memory.database import Database

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 import sqlalchemy as sa
 
-from gateway import calendar_state, job_store, windows
+from gateway import calendar_state, windows
 from gateway.calendar_days import NOT_OVER
 from gateway.calendar_state import ChatDays, day_job, fold_job
 from gateway.config import Config
-from gateway.job_store import enqueue
+from gateway.jobs.table import enqueue, find_job, run_now
 from gateway.restating import restate_job
 from gateway.summarist import NO_MODEL, RULE, Summarist
 from memory import conversations as log_rows
@@ -51,7 +51,7 @@ class _Seen:
 
 
 class CalendarLook:
-    """`on_enqueued` wakes the job runner; `sleep` as `asyncio.sleep`."""
+    """`on_enqueued` wakes the job runner."""
 
     def __init__(
         self,
@@ -61,14 +61,12 @@ class CalendarLook:
         config: Callable[[], Config],
         clock: Callable[[], datetime],
         on_enqueued: Callable[[], None],
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._db = db
         self._summarist = summarist
         self._config = config
         self._clock = clock
         self._on_enqueued = on_enqueued
-        self._sleep = sleep
         self._seen: dict[str, _Seen] = {}
 
     async def run(self) -> None:
@@ -78,7 +76,7 @@ class CalendarLook:
                 await self.look()
             except StoreUnavailable as error:
                 log.warning("the days that wait for a summary cannot be read now: %s", error)
-            await self._sleep(EVERY_S)
+            await asyncio.sleep(EVERY_S)
 
     async def look(self) -> int:
         """Enqueue what is due; returns how many jobs that were. Raises StoreUnavailable."""
@@ -155,7 +153,7 @@ def backfill(
         reason = _reason(connection, summarist, days, day, now)
         if reason not in (RULE, NO_MODEL, NOT_OVER):
             number = enqueue(connection, day_job(days, day, manual=True), again=True, now=now)
-            job_store.run_now(connection, number, now=now)
+            run_now(connection, number, now=now)
             reason = "waiting"
         found.append(Missing(day=day.day, reason=reason))
     return found
@@ -167,7 +165,7 @@ def _reason(connection: sa.Connection, summarist: Summarist, days: ChatDays, day
     if not calendar_plan.is_over(day.day, days.clock, now, days.last_said):
         return NOT_OVER
     job = day_job(days, day)
-    row = job_store.find_job(connection, job.kind, job.key)
+    row = find_job(connection, job.kind, job.key)
     return f"failed: {row.error_class}" if row is not None and row.error_class else "waiting"
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from gateway import live_window, windows
 from gateway.config import Config
 from gateway.day_pieces import DAY, key_of
-from gateway.job_store import Job, enqueue
+from gateway.jobs.table import Job, enqueue
 from memory import conversations
 from memory.conversations import Conversation
 from memory.recall import calendar_plan, summary_rows, uncovered
@@ -50,7 +50,9 @@ class ChatDays:
         """What is folded next: the oldest week, else, above the share, a month or a year. `passed`: ids of rows of which nothing is to be made but
         together with others (RS-111)."""
         weeks = [fold for fold in calendar_plan.weeks_to_fold(self.rows, self.waiting, self.clock, now) if not fold.is_among(passed)]
-        return weeks[0] if weeks else calendar_plan.to_compress(self.rows, above=self.above, passed=passed)
+        if weeks:
+            return weeks[0]
+        return calendar_plan.to_compress(self.rows, passed) if self.above else None
 
     def halve(self, passed: Collection[int] = ()) -> Summary | None:
         """The year row that is halved, when nothing can be folded and the text is still above its share."""
@@ -74,7 +76,7 @@ def read(connection: sa.Connection, config: Config, chat_id: str) -> ChatDays | 
         chat=chat,
         scope=scope,
         clock=clock,
-        waiting=calendar_plan.uncovered_days(uncovered.waiting(connection, chat.id, CALENDAR), (), clock),
+        waiting=calendar_plan.uncovered_days(uncovered.waiting(connection, chat.id, CALENDAR), clock),
         rows=summary_rows.of_chat(connection, chat.id, kinds=CALENDAR),
         last_said=uncovered.last_said(connection, chat.id),
         above=live_window.above_share(connection, chat, config),

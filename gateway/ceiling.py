@@ -65,7 +65,7 @@ class Ceiling:
             return held
         return replace(held, ahead=edge_jump.target(leaving.turns, around=leaving.around, ceiling=weight.ceiling) or 0)
 
-    async def foresee(self, start: TurnStart, weight: Weight, *, answering: str, language: str, reserve: int = 0) -> Held:
+    async def foresee(self, start: TurnStart, weight: Weight, *, answering: str, language: str, reserve: int) -> Held:
         """The turn as `hold` would leave it, with nothing written (RS-78)."""
         held, size = Held(start=start, ceiling=weight.ceiling), weight.tokens + reserve
         leaving = _leaving(start, weight, size, answering, language)
@@ -149,7 +149,7 @@ def _kept(start: TurnStart, edge: int) -> tuple[Message, ...]:
     return tuple(message for message in start.history if message.seq > edge)
 
 
-def sent_window(held: Held, config: Config, *, standing_cut: bool = False) -> dict[str, Any]:
+def sent_window(held: Held, config: Config, *, standing_cut: bool) -> dict[str, Any]:
     """For the receipt, in plain JSON: numbers of messages, and estimated tokens (RS-7, RS-63, RS-67, RS-77, RS-171)."""
     start, chat = held.start, held.start.conversation
     profile = windows.profile_of(config, chat)

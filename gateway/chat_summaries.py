@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import ClassVar
 
 from gateway.config import Config
-from gateway.job_store import Job
-from gateway.jobs import Handler, JobContext, JobResult
+from gateway.jobs.handling import Handler, JobContext, JobResult
+from gateway.jobs.table import Job
 from gateway.summarist import GONE, Summarist
 from memory import conversations
 from memory.conversations import Conversation

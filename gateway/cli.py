@@ -36,7 +36,8 @@ def run(config: ConfigPath = DEFAULT_CONFIG) -> None:
 
     from gateway.config_load import load
     from gateway.logs import start_logging
-    from gateway.running import CannotStart, Gateway, Started
+    from gateway.running import Gateway, Started
+    from gateway.starting import CannotStart
     from memory.errors import StoreError
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy is not imported yet; its idle threads would spin on the cores that answer
@@ -50,7 +51,7 @@ def run(config: ConfigPath = DEFAULT_CONFIG) -> None:
     gateway = Gateway(loaded, load=lambda: load(config, os.environ), redactor=redactor)
 
     def ready(started: Started) -> None:
-        print(f"Yumegate is ready: {started.page}\nSign in once with this link (10 minutes): {started.login_link}", flush=True)
+        print(welcome(started.page, started.login_link, demo=loaded.config is not None and loaded.config.model.provider == "demo"), flush=True)
 
     async def serve() -> None:
         stop = asyncio.Event()
@@ -66,6 +67,14 @@ def run(config: ConfigPath = DEFAULT_CONFIG) -> None:
         raise typer.Exit(EXIT_FAULT) from error
     if gateway.restarting:  # the same process under the same number: whoever supervises it notices nothing
         os.execv(sys.executable, [sys.executable, "-m", "gateway", *sys.argv[1:]])
+
+
+def welcome(page: str, link: str, *, demo: bool) -> str:
+    """What a start prints; its first two lines are read by programs too."""
+    lines = [f"Yumegate is ready: {page}", f"Sign in once with this link (10 minutes): {link}", "Another link: the command login-link. Ctrl+C stops."]
+    if demo:
+        lines.append("A tiny demo model answers for now; “Set up a model” on the page connects a real one.")
+    return "\n".join(lines)
 
 
 def _stop_or_leave(stop: Any) -> None:
@@ -92,7 +101,8 @@ def doctor(config: ConfigPath = DEFAULT_CONFIG, as_json: Annotated[bool, typer.O
     """Look at everything the gateway needs and say what is wrong and what to do."""
     import asyncio
 
-    from gateway.doctor import Verdict, examine
+    from gateway.doctor.examining import examine
+    from gateway.doctor.finding import Verdict
 
     findings = asyncio.run(examine(config, os.environ))
     if as_json:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from agent.llm.demo_window import CONTEXT_TOKENS as DEMO_CONTEXT_WINDOW
 from gateway.config_channels import Discord, Telegram, WeChatIlink, WeChatOfficial, WeCom
 from gateway.config_memory import Background, Chroma, Dream, Memory, Scheduler, Search, Summary
 from gateway.config_recall import Chunk, Companion, Context, Days, Entries, Inspector, Profile, Recall, Receipts
@@ -78,8 +79,13 @@ class ModelAccount(Section):
 
     @property
     def window_tokens(self) -> int:
-        """The context window to count with, in tokens."""
-        return self.context_window or UNKNOWN_CONTEXT_WINDOW
+        """The context window to count with, in tokens: of the demo model its own, whatever is set."""
+        return DEMO_CONTEXT_WINDOW if self.provider == "demo" else self.context_window or UNKNOWN_CONTEXT_WINDOW
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether tools are offered; the demo model would lose its way among them."""
+        return self.supports_tools and self.provider != "demo"
 
     @property
     def answer_tokens(self) -> int:

@@ -11,7 +11,7 @@ from gateway import early_edits, inbox, trimming
 from gateway.admission import would_be_heard
 from gateway.received import Received, Setting, noted
 from gateway.talk_log import ref
-from memory import conversations
+from memory import conversations, message_changes
 
 
 def take_edit(connection: sa.Connection, event: InboundEvent, setting: Setting) -> Received:
@@ -25,7 +25,7 @@ def take_edit(connection: sa.Connection, event: InboundEvent, setting: Setting) 
     if not inbox.reword(connection, found.id, event.text, event.platform_ts or event.received_at):
         return replace(noted(connection, event, setting, found), touched="")
     if event.text != found.text:
-        conversations.correct(connection, found, event.text, setting.now)
+        message_changes.correct(connection, found, event.text, setting.now)
         trimming.changed(connection, found.conversation_id, found.seq, found.seq, setting.now)
     return noted(connection, event, setting, found)
 
@@ -34,7 +34,7 @@ def take_deletion(connection: sa.Connection, event: InboundEvent, setting: Setti
     """The words leave the log; a waiting message is dropped, a running turn goes on (CH-2)."""
     found = conversations.by_ref(connection, **ref(event))
     if found is not None:
-        conversations.forget(connection, found.id)
+        message_changes.forget(connection, found.id)
         trimming.changed(connection, found.conversation_id, found.seq, found.seq, setting.now)
         waiting = inbox.waiting_of_message(connection, found.id)
         inbox.finish(connection, waiting, now=setting.now, state="ignored", rule="deleted")

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from gateway.digesting import Digest
 from gateway.file_writer import OnWritten
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
 from gateway.leases import Clock
 from gateway.summary_plan import Segment
 from memory import coverage, provenance

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from gateway import job_store
+from gateway.jobs.parts import read_told
 from memory.recall import real_talk
 from memory.recall.answers import Answer
 from memory.recall.calendar_plan import Clock, Stamp
@@ -61,7 +61,7 @@ def of_chat(connection: sa.Connection, conversation_id: str, waits: Collection[S
     """
     days = sorted({clock.day_of(message.at).isoformat() for message in waits})
     free = {message.seq for message in waits}
-    told = job_store.told(connection, DAY, [key_of(conversation_id, day) for day in days], PART)
+    told = read_told(connection, DAY, [key_of(conversation_id, day) for day in days], PART)
     found: list[DayPiece] = []
     for day in days:
         for value in cast("list[Mapping[str, Any]]", told.get(key_of(conversation_id, day), [])):

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from gateway.job_store import Job, enqueue
+from gateway.jobs.table import Job, enqueue
 from memory.conversations import Conversation
 from memory.saved.lineages import lineages
 from memory.saved.lists import LEARNING_ON

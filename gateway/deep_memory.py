@@ -25,8 +25,9 @@ from gateway.background import Background
 from gateway.cast import character_of
 from gateway.config import Config
 from gateway.digesting import DEMO
-from gateway.job_store import Job, input_hash
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import input_hash
+from gateway.jobs.table import Job
 from gateway.models import Models
 from gateway.policy import resolve
 from gateway.zones import zone_of
@@ -43,7 +44,7 @@ from memory.saved.lineages import lineage_of
 from memory.saved.printing import plain
 from memory.saved.rows import ListKey, Memory, Origin, character_list, clean, content_hash
 from memory.saved.searching import SavedSearch, Serving
-from memory.saved.store import Limits, New, Outcome
+from memory.saved.writing import Limits, New, Outcome
 from memory.saved_schema import deep_reading
 from memory.schema import messages, turns
 from memory.secret_patterns import find_secret

@@ -15,8 +15,8 @@ from agent.prompt import words
 from gateway.background import Background
 from gateway.cast import character_of
 from gateway.config import Config
-from gateway.job_store import input_hash
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
+from gateway.jobs.parts import input_hash
 from gateway.models import Models
 from memory import blocks, tokens
 from memory.coverage import Talk

@@ -12,31 +12,26 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-import sqlalchemy as sa
-
 from channels.errors import ChannelError
 from channels.message import Account, Address, EventKind, InboundEvent
 from channels.port import Accepted, Arrival, Capabilities, Cursor, Deliver
 from channels.units import measure
-from gateway import buttons, inbox, outbox_store, senders
+from gateway import inbox, outbox_store
 from gateway.access import Rules
 from gateway.command_line import parse
-from gateway.commands import Answer, Asked, Commands, needed_role, opens_groups
+from gateway.command_runs import CommandRuns
+from gateway.commands import Commands, needed_role, opens_groups
 from gateway.config import Config
 from gateway.inbox import Waiting
 from gateway.intake import CommandCall, Received, Setting, receive
 from gateway.lanes import Holding, Lanes
-from gateway.language import from_tag, guess, say
-from gateway.logs import delivery
-from gateway.patience import write_at_last
+from gateway.language import language_for, say
 from gateway.rates import Rates
 from gateway.replies import Replies, Reply
 from gateway.saved_turn import limits_of
 from gateway.shapes import message_json
 from gateway.streams import Streams
 from gateway.throttle import Throttle
-from memory import conversations
-from memory.conversations import Conversation, Message
 from memory.database import Database
 from memory.errors import StoreUnavailable
 
@@ -74,7 +69,7 @@ class Dispatcher:
         streams: Streams,
         group: asyncio.TaskGroup,
         rates: Rates,
-        on_event: Callable[[Account, Received], None] = lambda _account, _received: None,
+        on_event: Callable[[Account, Received], None],
         greet: Callable[[InboundEvent], Awaitable[None]],
     ) -> None:
         """`greet`: answers the private message of somebody unknown (CH-113)."""
@@ -82,7 +77,9 @@ class Dispatcher:
         self._clock = clock
         self._config = config
         self._lanes = lanes
-        self._commands = commands
+        self._command_runs = CommandRuns(
+            db=db, clock=clock, config=config, commands=commands, replies=replies, streams=streams, group=group, desk=self
+        )
         self._replies = replies
         self._streams = streams
         self._group = group
@@ -92,7 +89,6 @@ class Dispatcher:
         self._doors: dict[str, Door] = {}
         self._unknown = Throttle(1, timedelta(hours=1))
         self._earlier: list[tuple[Waiting, InboundEvent]] = []  # what earlier runs left, while it is parked (CH-102)
-        self._carrying: set[asyncio.Task[None]] = set()
         self._taking = asyncio.Event()
         self._open = True
 
@@ -162,7 +158,7 @@ class Dispatcher:
             if waiting.turn_id:
                 self._lanes.put(replace(waiting, text_length=0), self._holding(door))
             else:
-                await self._command_again(waiting, event)
+                await self._command_runs.again(waiting, event, door.rules())
         return len(rows)
 
     async def end_rows(self, items: Sequence[Waiting], rule: str) -> None:
@@ -185,8 +181,7 @@ class Dispatcher:
 
     async def quiet(self) -> None:
         """Returns when no command is being carried out; the caller bounds the wait."""
-        while self._carrying:
-            await asyncio.wait(self._carrying)
+        await self._command_runs.quiet()
 
     def _setting(self, door: Door) -> Setting:
         config = self._config()
@@ -220,7 +215,7 @@ class Dispatcher:
         except Exception:  # the lane worker's home (STYLE): one event must not end every channel; its row is stored and resumes
             log.exception("delivery %s was stored, but not acted on", received.accepted.delivery_id)
 
-    def _act(self, door: Door, received: Received, *, by_command: bool = False) -> None:
+    def _act(self, door: Door, received: Received, *, by_command: bool) -> None:
         """After the commit. Everything here may be lost with the process: the rows are stored and resume."""
         self._on_event(door.account, received)
         if received.message is not None:
@@ -232,7 +227,7 @@ class Dispatcher:
             self._queue(door, received, received.waiting, by_command=by_command)
         elif received.command is not None:
             self._lanes.flush(str(received.event.address))
-            self._begin_command(received.command)
+            self._command_runs.begin(received.command)
         elif received.accepted.rule in TOLD and not received.event.is_bot:
             self._refuse(received)
         elif received.accepted.rule == "dm-unpaired" and received.event.kind is EventKind.MESSAGE and not received.event.is_bot:
@@ -259,7 +254,7 @@ class Dispatcher:
         if running.told_busy:
             return
         running.told_busy = True  # at most one line per turn (CH-73)
-        language = _language(received.event, "")
+        language = language_for(received.event.language, received.event.text)
         text = say(language, "busy_steered") if became == "steered" else say(language, "busy_queued", ahead=ahead + 1)
         self._notice(received, text, part_id=f"{waiting.delivery_id}.busy")
 
@@ -267,7 +262,7 @@ class Dispatcher:
         """Too much at once, or a command above the role: one friendly line a minute (CH-63, RL-36, WD-115)."""
         if not self._rates.may_tell(str(received.event.address)):
             return
-        language = _language(received.event, "")
+        language = language_for(received.event.language, received.event.text)
         line = parse(received.event.text, self._config().command_prefixes)
         role = needed_role(line.name) if line else ""
         text = say(language, TOLD[received.accepted.rule], count=self._config().busy.waiting_max, role=role)
@@ -302,87 +297,3 @@ class Dispatcher:
             log.warning("a notice for %s was dropped: %s", address, error)
             return
         self._replies.stored(str(address), reply)
-
-    async def _command_again(self, waiting: Waiting, event: InboundEvent) -> None:
-        """A command that an earlier run stored and did not answer. Each further try is counted before it begins (CH-54)."""
-        again = await self._db.write(lambda connection: inbox.start(connection, [waiting.row_id], ""))
-        sender = await self._db.read(lambda connection: senders.by_id(connection, waiting.person_id))
-        door = self._doors[str(event.account)]
-        if sender is not None:
-            role = senders.role_of(sender, listed=door.rules().admits(event.sender_id))
-            sender = replace(sender, role=role)
-        line = parse(event.text, self._config().command_prefixes)
-        if sender is None or line is None:
-            await self.end_rows([waiting], "unreadable")
-            return
-        call = CommandCall(row_id=waiting.row_id, conversation_id=waiting.conversation_id, sender=sender, line=line, event=event)
-        self._begin_command(call, dead=again >= self._config().delivery.attempts)
-
-    def _begin_command(self, call: CommandCall, *, dead: bool = False) -> None:
-        task = self._group.create_task(self._carry_out(call, dead), name=f"command {call.event.delivery_id}")
-        self._carrying.add(task)
-        task.add_done_callback(self._carrying.discard)
-
-    async def _carry_out(self, call: CommandCall, dead: bool) -> None:
-        """One command, to its stored answer. Raises nothing but cancellation: commands run beside the lanes, and none may end the gateway."""
-        with delivery(call.event.delivery_id):
-            if dead:
-                log.error("command %s was tried too often and is given up", call.line.name)
-                answer = Answer(text=say(_language(call.event, call.sender.language), "dead"))
-            else:
-                answer = await self._answered(call)
-            try:
-                await self._finish_command(call, answer, state="dead" if dead else "done")
-            except Exception:  # the lane worker's home (STYLE)
-                log.exception("the answer of command %s cannot be stored", call.line.name)
-
-    async def _answered(self, call: CommandCall) -> Answer:
-        language = _language(call.event, call.sender.language)
-        try:
-            chat, said = await self._db.read(lambda connection: _chat_and_words(connection, call.conversation_id))
-            if chat is None:
-                return Answer()
-            if said and not call.sender.language and not from_tag(call.event.language):
-                language = guess(said)  # the command itself is Latin whatever its writer speaks
-            return await self._commands.run(Asked(call=call, chat=chat, language=language, now=self._clock(), desk=self))
-        except StoreUnavailable as error:
-            log.warning("command %s: %s", call.line.name, error)
-            return Answer(text=say(language, "store"))
-        except Exception:  # the lane worker's home (STYLE), taken here so that the person hears of it and the row ends
-            log.exception("command %s failed", call.line.name)
-            return Answer(text=say(language, "failed"))
-
-    async def _finish_command(self, call: CommandCall, answer: Answer, *, state: str) -> None:
-        now = self._clock()
-        address, drawn = call.event.address, buttons.draw(answer.questions)
-        said = self._replies.notice(
-            address, answer.text, part_id=f"{call.event.delivery_id}.answer", now=now, delivery_id=call.event.delivery_id,
-            conversation_id=call.conversation_id, actions=buttons.rows(drawn),
-        )  # fmt: skip
-        reply = Reply(parts=(*said.parts, *answer.parts))
-
-        def work(connection: sa.Connection) -> Message | None:
-            inbox.finish(connection, [call.row_id], now=now, state=state, rule="" if state == "done" else state)
-            outbox_store.put(connection, reply.parts, now)
-            if said.has_buttons:
-                buttons.keep(connection, drawn, person_id=call.sender.id, conversation_id=call.conversation_id, now=now)
-            if not answer.text:
-                return None
-            return conversations.add_message(
-                connection, now=now, conversation_id=call.conversation_id, role="notice", origin="command", text=answer.text
-            )
-
-        added = await write_at_last(self._db, work, f"the answer of command {call.line.name}")
-        if added is not None:
-            self._streams.publish(call.conversation_id, "message", message_json(added))
-        self._replies.stored(str(address), reply)
-
-
-def _chat_and_words(connection: sa.Connection, conversation_id: str) -> tuple[Conversation | None, str]:
-    """A chat and what a person said in it last."""
-    return conversations.conversation(connection, conversation_id), conversations.last_words(connection, conversation_id)
-
-
-def _language(event: InboundEvent, set_by_person: str) -> str:
-    """The person's setting, else the client's, else the script of what they wrote."""
-    return set_by_person or from_tag(event.language) or guess(event.text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -12,8 +11,8 @@ from agent.llm.port import ChatModel, Finish, ModelMessage, ModelRequest, Role
 from agent.prompt import words
 from gateway.background import Background
 from gateway.dream_errors import BudgetGone, DreamFailed
-from gateway.job_store import input_hash
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
+from gateway.jobs.parts import input_hash
 from gateway.leases import NOW
 from memory import dream_contract, tokens
 from memory.dream_contract import Answer, ContractBroken
@@ -63,17 +62,16 @@ def _count_call(connection: sa.Connection, job_id: int, part: str) -> int:
 
 
 class DreamAsking:
-    def __init__(self, background: Background, count: Callable[[str], int] = tokens.count) -> None:
+    def __init__(self, background: Background) -> None:
         self._background = background
-        self._count = count
 
     def room(self, model: ChatModel, bare: Material, policy: Policy, most: int) -> int:
         """Tokens that the days of one request may have. `bare`: the material without days; `most`: input tokens of a dream. Below 0: none fits.
 
         A repair call sends everything once more with the answer, so the first may take less than half.
         """
-        answer = output_tokens(bare, policy.max_new, self._count)
-        own = self._count(_system(policy)) + self._count(render(bare, room=0, add_only=policy.add_only))
+        answer = output_tokens(bare, policy.max_new, tokens.count)
+        own = tokens.count(_system(policy)) + tokens.count(render(bare, room=0, add_only=policy.add_only))
         within_budget = (most - answer - _REPAIR_TOKENS) // 2
         return min(within_budget, model.context_window - 2 * answer - _REPAIR_TOKENS) - own
 
@@ -84,7 +82,7 @@ class DreamAsking:
         room = min(policy.max_new, max(0, policy.max_items - len(given.old)))
         asked = render(given, room=room, add_only=policy.add_only)
         messages = (ModelMessage(role=Role.SYSTEM, text=_system(policy)), ModelMessage(role=Role.USER, text=asked))
-        most = output_tokens(given, policy.max_new, self._count)
+        most = output_tokens(given, policy.max_new, tokens.count)
 
         async def make() -> dict[str, str]:
             try:
@@ -101,7 +99,7 @@ class DreamAsking:
     ) -> str:
         for last in (False, True):
             await self._background.check()
-            await budget.take(sum(self._count(message.text) for message in messages), context)
+            await budget.take(sum(tokens.count(message.text) for message in messages), context)
             request = ModelRequest(messages=messages, max_output_tokens=most, purpose=PURPOSE)
             text, end = await self._background.ask(model, request, {"person_id": person_id})
             if end.reason is not Finish.STOP:

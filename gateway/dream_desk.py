@@ -26,6 +26,7 @@ from memory.proposal_store import Proposal
 from memory.scopes import Scope
 from memory.workspace_threads import WorkspaceThreads
 
+_REFUSED = {"per_day": "error_dreams_per_day", "no_model": "dream_no_model"}
 SHOWN = (*KINDS, "change")  # proposals; forgetting has two steps of its own (WD-92)
 
 
@@ -69,7 +70,7 @@ class Desk:
 
         asked = await self._db.write(ask)
         if asked.refused:
-            raise Refused(asked.refused, "error_dreams_per_day")
+            raise Refused(asked.refused, _REFUSED[asked.refused])
         if asked.running_since is None:
             self._wake_jobs()
         return DreamStart(days=asked.days, clamped=asked.clamped, running_since=asked.running_since)

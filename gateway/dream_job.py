@@ -15,15 +15,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from agent.llm.port import ChatModel
-from gateway import job_store
 from gateway.config import Config
 from gateway.dream_asking import Budget, DreamAsking
 from gateway.dream_errors import BudgetGone, DreamFailed, ForgottenMeanwhile
-from gateway.dream_night import CHANGED, DIARY_WORDS, NO_MODEL, NOTHING_NEW, Night, booking, refuse
+from gateway.dream_night import CHANGED, DIARY_WORDS, NO_MODEL, NOTHING_NEW, Night, booking, can_dream, refuse
 from gateway.dream_reading import DreamReading, Seen
 from gateway.dream_writing import DreamWriting, unless_forgotten
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import drop_paid
+from gateway.jobs.table import Job
 from gateway.language import guess, say
 from gateway.models import Models
 from gateway.zones import zone_of
@@ -76,7 +76,7 @@ class DreamJob:
         """Payload: of a night `date`; by hand `days`, `force`; both `zone`. The row's date is the dream's, whatever the clock says when it runs."""
         scope = parse_scope(job.scope)
         recovered = await self._writing.recover(job.scope, context.write)
-        if self._models.helper_account(chosen=self._config().dream.model).provider == "demo":
+        if not can_dream(self._config()):
             return JobResult(skipped=NO_MODEL)
         night = Night(
             trigger="manual" if "days" in job.payload else "night",
@@ -148,7 +148,7 @@ class DreamJob:
         try:
             settled = await self._settle(scope, night, seen, given, judged, dream, context)
         except ForgottenMeanwhile:
-            await context.write(lambda connection: job_store.drop_paid(connection, context.id))
+            await context.write(lambda connection: drop_paid(connection, context.id))
             night.overtaken, settled = True, False
         if settled:
             night.taken |= taken

@@ -9,6 +9,7 @@ from datetime import date, datetime
 import sqlalchemy as sa
 
 from gateway.buttons import Question, deciding
+from gateway.config import Config
 from memory import dream_store, proposal_store
 from memory.diary import Happened, numbers
 from memory.dream_guards import Refusal
@@ -29,6 +30,11 @@ DIARY_WORDS = {
     "unsupported": "diary_unsupported", "no_evidence": "diary_no_evidence", "not_promoted": "diary_not_promoted", "barred": "diary_barred",
     "add_only": "diary_add_only", "no_room": "diary_no_room",
 }  # fmt: skip
+
+
+def can_dream(config: Config) -> bool:
+    """Whether the model that dreams can hold the contract; the demo model cannot (WD-79)."""
+    return config.account(config.dream.model or config.helper_model).provider != "demo"
 
 
 @dataclass(slots=True)

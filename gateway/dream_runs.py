@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from gateway.config import Config
 from gateway.dream_job import KIND
-from gateway.job_store import Job, enqueue
+from gateway.jobs.table import Job, enqueue
 from gateway.zones import zone_of
 from memory.schedule import local_date
 from memory.schema import jobs

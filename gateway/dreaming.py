@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from gateway import dream_runs
 from gateway.config import Config
 from gateway.dream_errors import ForgottenMeanwhile
+from gateway.dream_night import can_dream
 from gateway.dream_reading import DreamReading, Seen
 from gateway.dream_writing import DreamWriting
 from gateway.zones import zone_of
@@ -41,7 +42,7 @@ class ProposalGone(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
     """`days`: as taken, `clamped` when another number was asked for. `running_since`: a dream of this scope runs or waits already, and this is it.
-    `refused`: why none was started, `per_day` or empty."""
+    `refused`: why none was started: `per_day`, `no_model` (WD-79) or empty."""
 
     job_id: int = 0
     days: int = dream_runs.DAYS
@@ -89,6 +90,8 @@ class Dreaming:
         clamped = taken != wanted
         if there := dream_runs.at_work(connection, str(scope)):
             return Requested(job_id=there.job_id, days=taken, clamped=clamped, running_since=there.since)
+        if not can_dream(self._config()):
+            return Requested(days=taken, clamped=clamped, refused="no_model")
         today = local_date(now, zone_of(connection, str(scope), self._config().timezone))
         if scope != ROOT:
             most = self._config().dream.manual_per_day

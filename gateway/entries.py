@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from gateway import entry_asking, entry_settings, live_entries, windows
 from gateway.chat_summaries import ChatSummaries
 from gateway.config import Config
-from gateway.job_store import Job, drop_paid, enqueue, note_progress, progress_of
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import drop_paid, note_progress, progress_of
+from gateway.jobs.table import Job, enqueue
 from gateway.refused_merges import merge_next
 from gateway.summarist import NO_MODEL, RULE, Wish
 from memory import conversations

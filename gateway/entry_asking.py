@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from agent.prompt import words
 from gateway import entry_settings
 from gateway.config import Config
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
 from gateway.refused_merges import Merging
 from gateway.summarist import HALF_LEAST, Summarist, Wish, half_in_words
 from memory import tokens

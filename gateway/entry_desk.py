@@ -12,12 +12,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway import entries, entry_range, entry_settings, entry_view, job_store, windows
+from gateway import entries, entry_range, entry_settings, entry_view, windows
 from gateway.chat_reach import NotYourChat
 from gateway.config import Config
 from gateway.entry_range import RangeRefused
 from gateway.entry_settings import EntrySettings, NoSuchTemplate, SettingRefused
 from gateway.entry_view import EntriesView, Entry, Progress
+from gateway.jobs.parts import drop_progress
+from gateway.jobs.table import cancel_job, enqueue, find_job, run_now
 from gateway.summarist import Summarist
 from gateway.template_desk import Template, TemplateDesk
 from memory import conversations
@@ -203,7 +205,7 @@ class EntryDesk(TemplateDesk):
             self._refuse(chat, model=True)
             row = entry_view.backfill_job(connection, chat_id)
             if row is not None and row.state in ("done", "cancelled", "parked"):
-                job_store.drop_progress(connection, row.id)
+                drop_progress(connection, row.id)
             self._enqueue(connection, chat, entries.BACKFILL)
 
         await self._db.write(work)
@@ -214,7 +216,7 @@ class EntryDesk(TemplateDesk):
 
         def work(connection: sa.Connection) -> bool:
             row = entry_view.backfill_job(connection, chat_id)
-            return row is not None and job_store.cancel(connection, row.id)
+            return row is not None and cancel_job(connection, row.id)
 
         return await self._db.write(work)
 
@@ -229,11 +231,11 @@ class EntryDesk(TemplateDesk):
     def _enqueue(self, connection: sa.Connection, chat: Conversation, what: str, **payload: object) -> int:
         """The id of the job."""
         job = entries.job_of(what, chat.id, uncovered.scope_of(connection, chat.id), **payload)
-        row = job_store.find_job(connection, job.kind, job.key)
+        row = find_job(connection, job.kind, job.key)
         if row is not None and row.state == "running":  # a second click is no second wish
             return row.id
-        number = job_store.enqueue(connection, job, again=True)
-        job_store.run_now(connection, number)  # a back-off is not for what a person asks for
+        number = enqueue(connection, job, again=True)
+        run_now(connection, number)  # a back-off is not for what a person asks for
         return number
 
     def _merge_if_many(self, connection: sa.Connection, chat: Conversation) -> None:

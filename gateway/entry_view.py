@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from gateway import entries, entry_settings, live_entries, live_window, windows
 from gateway.config import Config
 from gateway.entry_settings import EntrySettings
-from gateway.job_store import JobRow, find_job, progress_of
+from gateway.jobs.parts import progress_of
+from gateway.jobs.table import JobRow, find_job
 from memory.conversations import Conversation
 from memory.recall import entry_plan, entry_rows, summary_rows
 from memory.recall.calendar_plan import Stamp

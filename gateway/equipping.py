@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -34,9 +34,9 @@ class Lore(Protocol):
 
 
 class MoreTools(Protocol):
-    """Tools of other parts, for the chat and the person of this turn."""
+    """Tools of other parts, for the chat and the person of this turn. `foreign()`: whether text of others has entered it by now (WD-67)."""
 
-    def __call__(self, start: TurnStart, access: Access) -> Sequence[Tool]: ...
+    def __call__(self, start: TurnStart, access: Access, foreign: Callable[[], bool]) -> Sequence[Tool]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Equipping:
         lore: Lore,
         saved: SavedTurns,
         recalling: Recalling,
-        more: Sequence[MoreTools] = (),
+        more: Sequence[MoreTools],
     ) -> None:
         self._folders = folders
         self._heads = heads
@@ -171,7 +171,7 @@ class Equipping:
             facts=facts,
             head=await self._heads.of(access, knowledge=facts.knowledge),
             own=self._toolmaking.tools_for(facts) if can_call else [],
-            others=[tool for more in self._more for tool in more(start, access)] if can_call else [],
+            others=[tool for more in self._more for tool in more(start, access, facts.foreign)] if can_call else [],
             asker=Asker(character=character, model=model.name, can_call=can_call, record=record, foreign=facts.foreign),
         )
 

@@ -12,7 +12,7 @@ from channels.message import Account, Attachment, from_json, to_json
 from channels.port import Channel, Fetching, Unknown
 from gateway.attachments import UNKNOWN, Attachments, StoredFile
 from gateway.outbox import asked
-from memory import conversations
+from memory import message_changes
 from memory.conversations import Message
 from memory.database import Database
 from memory.errors import StoreUnavailable
@@ -50,7 +50,7 @@ class Fetcher:
             files = tuple(task.result() for task in tasks)
         files = tuple([await self._read(item) for item in files])
         if files != message.attachments:
-            await self._db.write(lambda connection: conversations.set_attachments(connection, message.id, files))
+            await self._db.write(lambda connection: message_changes.set_attachments(connection, message.id, files))
         return files
 
     async def _read(self, item: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import sqlalchemy as sa
 
 from channels.message import Action, Address, Attachment
-from gateway import buttons, job_store, outbox_store
+from gateway import buttons, outbox_store
 from gateway.buttons import Question
-from gateway.job_store import Job, JobRow
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job, JobRow, enqueue, read_job
 from gateway.replies import Replies, Reply
 from gateway.shapes import message_json
 from gateway.streams import Streams
@@ -64,7 +64,7 @@ def await_results(
         "jobs": list(job_ids), "what": wanted.what, "conversation": wanted.conversation_id, "language": wanted.language, "round": 0,
         "values": dict(wanted.values), "for": scope,
     }  # fmt: skip
-    job_store.enqueue(connection, Job(kind=KIND, key=key, payload=payload, priority=1, not_before=now + FIRST_LOOK))
+    enqueue(connection, Job(kind=KIND, key=key, payload=payload, priority=1, not_before=now + FIRST_LOOK))
 
 
 def awaited(connection: sa.Connection, scope: str, what: str) -> bool:
@@ -86,7 +86,7 @@ class Followups:
         self._words = words
 
     async def run(self, job: Job, context: JobContext) -> JobResult:
-        rows = await self._db.read(lambda connection: [job_store.read_job(connection, number) for number in job.payload["jobs"]])
+        rows = await self._db.read(lambda connection: [read_job(connection, number) for number in job.payload["jobs"]])
         known = [row for row in rows if row is not None]
         wanted = Wanted(
             what=job.payload["what"], conversation_id=job.payload["conversation"], language=job.payload["language"], values=job.payload["values"]
@@ -104,7 +104,7 @@ class Followups:
         again = replace(
             job, payload={**job.payload, "round": round_}, not_before=self._clock() + min(LOOKS_APART, FIRST_LOOK * 1.5 ** min(round_, 20))
         )
-        return JobResult(skipped="not yet", commit=lambda connection: job_store.enqueue(connection, again, again=True))
+        return JobResult(skipped="not yet", commit=lambda connection: enqueue(connection, again, again=True))
 
     async def _tell(self, context: JobContext, wanted: Wanted, told: Told, *, part: str = "told") -> None:
         """Once: what is stored is settled in the very transaction that remembers it."""

@@ -14,9 +14,8 @@ from zoneinfo import ZoneInfo
 
 from agent.characters import Character
 from agent.errors import TooLarge
-from agent.llm.port import ChatModel, ToolSpec
+from agent.llm.port import ToolSpec
 from agent.prompt import Prompt
-from agent.runtime import Runtime
 from agent.tools.port import Tool
 from agent.turn import Said, Turn
 from gateway import casting, turn_store
@@ -27,6 +26,7 @@ from gateway.config import Config
 from gateway.equipping import Equipment, Equipping
 from gateway.language import say
 from gateway.models import Models
+from gateway.runtimes import Runtimes
 from gateway.talk import history
 from gateway.turn_store import TurnStart
 from gateway.zone_names import first_known
@@ -36,8 +36,6 @@ from memory.ids import MessageId, PersonId, TurnId
 from memory.recall.edge_jump import Jump
 
 _NEXT = "preview"  # in the place of ids that a real message would have
-
-MakeRuntime = Callable[[Sequence[ChatModel], Conversation], Runtime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,7 @@ class Foretold:
 
 
 class Foretelling:
-    """`runtime`: as it is made for a turn of the chat; `tools`: those of every turn, beside the ones that `equipping` gives."""
+    """`tools`: those of every turn, beside the ones that `equipping` gives."""
 
     def __init__(
         self,
@@ -72,15 +70,15 @@ class Foretelling:
         config: Callable[[], Config],
         models: Models,
         equipping: Equipping,
-        runtime: MakeRuntime,
-        tools: Sequence[Tool] = (),
+        runtimes: Runtimes,
+        tools: Sequence[Tool],
     ) -> None:
         self._db = db
         self._clock = clock
         self._config = config
         self._models = models
         self._equipping = equipping
-        self._runtime = runtime
+        self._runtimes = runtimes
         self._ceiling = Ceiling(db=db, config=config, clock=clock)
         self._tools = tools
 
@@ -92,7 +90,7 @@ class Foretelling:
         start = await self._db.read(partial(turn_store.would_begin, chat=chat, person=person, question=question, now=now, config=config))
         character = casting.who_answers(config, chat, start.questions, start.history)
         async with self._models.for_reply(character.model) as models:
-            model, runtime = models[0], self._runtime(models, chat)
+            model, runtime = models[0], self._runtimes.of(models, chat)
             equipment = await self._equipping.standing(start, character, model, language=language)
             character = casting.named(character, equipment.system)
             answering = casting.one_of_several(chat, character)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from gateway import inbox, titles, trimming
 from gateway.outbox_rules import OPEN
-from memory import conversations
+from memory import conversations, message_changes
 from memory.forget_match import Held
 from memory.recall import chunk_store, summary_rows
 from memory.schema import conversations as chats
@@ -33,7 +33,7 @@ def take(connection: sa.Connection, message_id: str) -> None:
     found = conversations.message(connection, message_id)
     if found is None:
         return
-    conversations.forget(connection, message_id)
+    message_changes.forget(connection, message_id)
     inbox.forget_words(connection, message_id)
     ours = found.role == "assistant" and bool(found.turn_id)
     for row in connection.execute(_ANSWERS if ours else _NOTICES, {"of": found.turn_id if ours else message_id}).all():

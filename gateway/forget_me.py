@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from gateway import audit, early_edits, inbox, scope_removal
 from gateway.audit import Actor
 from gateway.person import Person
-from memory import conversations as chats
-from memory import one_yes, whole_conversations
+from memory import message_changes, one_yes, whole_conversations
 from memory.database import Database
 from memory.saved import moves
 from memory.schema import conversations, messages, people
@@ -105,7 +104,7 @@ def _forget(connection: sa.Connection, by: Actor, person: Person, now: datetime)
     of = {"person": person.id}
     moves.forget_person(connection, person.id)
     for message_id in connection.execute(_ELSEWHERE, of).scalars().all():
-        chats.forget(connection, message_id)
+        message_changes.forget(connection, message_id)
         inbox.forget_words(connection, message_id)
     early_edits.forget(connection, person.id)
     for row in connection.execute(_OWN, of).all():

@@ -50,7 +50,7 @@ class FoundRows:
     paths: set[str]
 
 
-def found_rows(connection: sa.Connection, scope: str, held: Held, hashes: Collection[str], *, author: str = "") -> FoundRows:
+def found_rows(connection: sa.Connection, scope: str, held: Held, hashes: Collection[str], *, author: str) -> FoundRows:
     """`author`: only this person's messages."""
     of = {"scope": scope}
     texts: list[tuple[str, str]] = []

@@ -1,7 +1,8 @@
 """Parts that wait for a person: nothing may be sent to them before they write again (WX-44). Plain functions on a `Connection`.
 
 `hold` when a channel said so, `release` in the transaction that stores the person's next message. A held part stays `queued`, with the reason
-`waiting(user)`, for a day. Behind it everything else in that chat waits too (CH-81), so all of it is held and released together.
+`waiting(user)`, for a day; a notice, such as the answer to a command, for its own minute (CH-82). Behind it everything else in that chat waits too
+(CH-81), so all of it is held and released together.
 """
 
 from __future__ import annotations
@@ -21,19 +22,15 @@ from gateway.outbox_rules import OPEN, PartState
 from memory.schema import outbox
 
 WAITING = "waiting(user)"
+NOTICE = "notice"
 HELD = timedelta(hours=24)
 HELD_MAX = 3  # answers and reminders of one person; an answer counts once, however many parts it has
 
 _OPEN_STATES = tuple(state.value for state in OPEN)
 _OPEN = (
     sa.select(outbox)
-    .where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_OPEN_STATES), outbox.c.kind != "notice")
+    .where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_OPEN_STATES))
     .order_by(outbox.c.id)
-)
-_END_NOTICES = (
-    sa.update(outbox)
-    .where(outbox.c.address == sa.bindparam("of"), outbox.c.state.in_(_OPEN_STATES), outbox.c.kind == "notice")
-    .values(state=PartState.EXPIRED.value, reason="expired", updated_at=sa.bindparam("new_updated_at", type_=outbox.c.updated_at.type))
 )
 _HOLD = (
     sa.update(outbox)
@@ -57,15 +54,14 @@ _HELD = sa.select(sa.func.count()).where(outbox.c.address == sa.bindparam("of"),
 
 def hold(connection: sa.Connection, address: str, now: datetime) -> int:
     """Everything open in a chat waits for its person, a day from when it was first held. Returns how many parts expired for want of room:
-    reminders first, the oldest first. Notices are not held: what they say would be stale, so they expire at once."""
-    connection.execute(_END_NOTICES, {"of": address, "new_updated_at": now})
+    reminders first, the oldest first. Notices wait too, but no longer than they may at all, and take nobody's room."""
     rows = connection.execute(_OPEN, {"of": address}).all()
     surplus = _surplus(rows)
     for row in rows:
         if row.id in surplus:
             connection.execute(_END, {"row": row.id, "new_kind": row.kind, "new_reason": "expired", "new_updated_at": now})
         else:
-            until = row.expires_at if row.reason == WAITING else max(row.expires_at, now + HELD)
+            until = row.expires_at if row.reason == WAITING or row.kind == NOTICE else max(row.expires_at, now + HELD)
             connection.execute(_HOLD, {"row": row.id, "new_not_before": until, "new_expires_at": until, "new_updated_at": now})
     return len(surplus)
 
@@ -74,7 +70,7 @@ def release(connection: sa.Connection, address: str, now: datetime, *, language:
     """The person wrote: what waited for that goes out, each answer marked "(earlier)" and in as few messages as `limit` allows, `most` in all.
 
     `most` is the new budget without its last message: that is the new message's own answer's, and what is more than that would stand in its way,
-    so it expires. Returns how many parts are left to send.
+    so it expires, as does a notice whose minute is over. Returns how many parts are left to send.
     """
     rows = [row for row in connection.execute(_OPEN, {"of": address}).all() if row.reason == WAITING]
     marked: set[str] = set()
@@ -83,7 +79,7 @@ def release(connection: sa.Connection, address: str, now: datetime, *, language:
         *merged, last = group
         part = from_json(OutboundPart, last.part)
         source = _source(last)
-        if left == most:
+        if left == most or (source.startswith(NOTICE) and last.expires_at <= now):
             for row in group:
                 connection.execute(_END, {"row": row.id, "new_kind": row.kind, "new_reason": "expired", "new_updated_at": now})
             continue
@@ -110,7 +106,7 @@ def _source(row: sa.Row[Any]) -> str:
 
 def _surplus(rows: Sequence[sa.Row[Any]]) -> set[int]:
     """Rows that find no room: answers go before reminders, and of each the oldest goes first."""
-    sources = list(dict.fromkeys(_source(row) for row in rows))
+    sources = list(dict.fromkeys(_source(row) for row in rows if row.kind != NOTICE))
     kinds = {_source(row): row.kind for row in rows}
     in_order = [source for source in sources if kinds[source] == "reminder"] + [source for source in sources if kinds[source] != "reminder"]
     gone = set(in_order[: max(len(sources) - HELD_MAX, 0)])

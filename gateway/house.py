@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from channels.message import Account
 from channels.web.adapter import TEXT_MAX
-from gateway import channel_words, job_store, nightly
+from gateway import channel_words, nightly
 from gateway.channel_set import ChannelSet
 from gateway.commands import usable_by
 from gateway.config import Config, masked
@@ -36,7 +36,7 @@ from gateway.http.views import (
     ScheduleView,
 )
 from gateway.inbox import UNFINISHED
-from gateway.jobs import JobRunner
+from gateway.jobs.table import JobRow, list_jobs, read_job, run_now
 from gateway.lanes import Lanes
 from gateway.language import say
 from gateway.metrics import Metrics
@@ -67,7 +67,7 @@ class House:
         lanes: Lanes,
         gates: Gates,
         reports: Reports,
-        jobs: JobRunner,
+        wake_jobs: Callable[[], None],
         read_again: Callable[[], Awaitable[tuple[list[str], list[str]]]],
         logs_in: Callable[[Account], bool],
     ) -> None:
@@ -81,7 +81,7 @@ class House:
         self._lanes = lanes
         self._gates = gates
         self._reports = reports
-        self._jobs = jobs
+        self._wake_jobs = wake_jobs
         self._read_again = read_again
         self._logs_in = logs_in
 
@@ -100,7 +100,7 @@ class House:
         return (await self._reports.counts())["jobs"]
 
     async def job_rows(self, limit: int) -> list[dict[str, Any]]:
-        rows = await self._db.read(partial(job_store.list_jobs, limit=limit))
+        rows = await self._db.read(partial(list_jobs, limit=limit))
         return [{"id": row.id, "kind": row.job.kind, "state": row.state, "error": row.error_class} for row in rows if row.state != "done"]
 
     async def reload(self) -> tuple[list[str], list[str]]:
@@ -150,21 +150,22 @@ class House:
 
     async def jobs(self, state: str) -> JobsView:
         wanted: Any = state or None
-        rows = await self._db.read(partial(job_store.list_jobs, state=wanted))
+        rows = await self._db.read(partial(list_jobs, state=wanted))
         config, now = self._standing.config, self._clock()
         runs = await self._db.read(lambda connection: nightly.next_runs(connection, config, now, most=NIGHTS_SHOWN))
         nights = tuple(ScheduleView(kind=DAILY, scope=run.scope, next_run=run.at, zone=run.zone) for run in runs)
-        return JobsView(jobs=tuple(map(_job_view, rows)), schedule=nights)
+        names = await self._reports.scope_names({*(row.job.scope for row in rows), *(run.scope for run in runs)})
+        return JobsView(jobs=tuple(map(_job_view, rows)), schedule=nights, names=names)
 
     async def run_job(self, job_id: int) -> JobView | None:
         now = self._clock()
 
-        def work(connection: sa.Connection) -> job_store.JobRow | None:
-            job_store.run_now(connection, job_id, now=now)
-            return job_store.read_job(connection, job_id)
+        def work(connection: sa.Connection) -> JobRow | None:
+            run_now(connection, job_id, now=now)
+            return read_job(connection, job_id)
 
         row = await self._db.write(work)
-        self._jobs.wake()
+        self._wake_jobs()
         return _job_view(row) if row else None
 
     async def config_report(self) -> ConfigReport:
@@ -242,7 +243,7 @@ def _backlog(connection: sa.Connection) -> dict[str, tuple[int, datetime]]:
     return {f"{channel}:{account}": (count, oldest) for channel, account, count, oldest in connection.execute(_BACKLOG)}
 
 
-def _job_view(row: job_store.JobRow) -> JobView:
+def _job_view(row: JobRow) -> JobView:
     return JobView(
         id=row.id,
         kind=row.job.kind,

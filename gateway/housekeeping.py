@@ -10,8 +10,8 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from gateway import early_edits, inbox, task_jobs
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job
 from gateway.outbox_rules import OPEN
 from memory.database import Database
 from memory.file_schema import proposals

@@ -89,7 +89,7 @@ _CHECKPOINT = (
 _END_OPEN = (
     sa.update(inbox)
     .where(inbox.c.conversation_id == sa.bindparam("of"), inbox.c.id < sa.bindparam("before"), inbox.c.state.in_(UNFINISHED), inbox.c.turn_id != "")
-    .values(state="ignored", rule=sa.bindparam("why"), finished_at=sa.bindparam("now"))
+    .values(state="ignored", rule="reset", finished_at=sa.bindparam("now"))
 )
 _OPEN = sa.select(inbox).where(inbox.c.state.in_(UNFINISHED)).order_by(inbox.c.id)
 _OF_MESSAGE = sa.select(inbox.c.id).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.state == "new")
@@ -98,7 +98,7 @@ _REWORD = sa.update(inbox).where(inbox.c.id == sa.bindparam("row")).values(event
 _FORGET_WORDS = sa.update(inbox).where(inbox.c.message_id == sa.bindparam("message")).values(event=None)
 _LAST = (
     sa.select(inbox)
-    .where(inbox.c.address == sa.bindparam("of"), inbox.c.id < sa.bindparam("before"), inbox.c.kind != "unknown")
+    .where(inbox.c.address == sa.bindparam("of"), inbox.c.id < sa.bindparam("before"), inbox.c.kind != "unknown", inbox.c.rule != "self")
     .order_by(inbox.c.id.desc())
     .limit(1)
 )
@@ -185,9 +185,9 @@ def join(connection: sa.Connection, rows: Sequence[int], turn_id: str) -> None:
     connection.execute(_JOIN, {"rows": list(rows), "turn": turn_id})
 
 
-def end_open(connection: sa.Connection, conversation_id: str, before: int, *, rule: str, now: datetime) -> None:
-    """End what waits or runs in a conversation and arrived before row `before`: it will not be answered any more."""
-    connection.execute(_END_OPEN, {"of": conversation_id, "before": before, "why": rule, "now": now})
+def end_open(connection: sa.Connection, conversation_id: str, before: int, *, now: datetime) -> None:
+    """The talk was reset: end what waits or runs in a conversation and arrived before row `before`, for it will not be answered any more."""
+    connection.execute(_END_OPEN, {"of": conversation_id, "before": before, "now": now})
 
 
 def waiting_of_message(connection: sa.Connection, message_id: str) -> list[int]:
@@ -230,7 +230,7 @@ def checkpoint(connection: sa.Connection, rows: Sequence[int]) -> None:
 
 
 def last_at(connection: sa.Connection, address: str, before: int) -> sa.Row[Any] | None:
-    """The newest row of a chat before row `before`: what `/why` explains."""
+    """The newest row of a chat before row `before` that is not our own, for some platforms tell us of what we said: what `/why` explains."""
     return connection.execute(_LAST, {"of": address, "before": before}).one_or_none()
 
 

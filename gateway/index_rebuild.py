@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from gateway.indexing import Rebuilt
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job
 
 KIND = "rebuild-index"
 

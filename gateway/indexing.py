@@ -129,7 +129,7 @@ class Indexing:
             group.create_task(self._keeper.run())
 
     async def prepare_scope(self, scope: Scope) -> Refreshed:
-        """Look at all files of a scope now: for one that is new here, and for tests."""
+        """Look at all files of a scope now, and not when it is next written to or searched: for tests, which wait for nothing else."""
         await self._settle_cut()
         return self._took(await self._index.scan(scope))
 

@@ -19,7 +19,7 @@ from gateway import held_parts, inbox, moved_chats, senders, vault
 from gateway.admission import admits_group
 from gateway.corrections import take_deletion, take_edit
 from gateway.hygiene import ID_MAX, cleaned, over_long, shortened
-from gateway.language import from_tag, guess
+from gateway.language import language_for
 from gateway.received import CommandCall, Received, Setting, noted, refused
 from gateway.taking import take_action, take_message
 from memory.ids import new_delivery
@@ -50,7 +50,7 @@ def _written(received: Sequence[Received]) -> list[InboundEvent]:
 def _release(connection: sa.Connection, event: InboundEvent, setting: Setting, budget: int) -> None:
     """What waited for this person goes out before the answer to what they wrote (WX-44)."""
     can, sender = setting.capabilities, senders.find(connection, event, are_people=setting.capabilities.senders_are_people)
-    language = (sender.language if sender else "") or from_tag(event.language) or guess(event.text)
+    language = language_for(event.language, event.text, chosen=sender.language if sender else "")
     held_parts.release(connection, str(event.address), setting.now, language=language, limit=can.text_max, unit=can.text_unit, most=budget - 1)
 
 

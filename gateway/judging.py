@@ -18,8 +18,9 @@ from gateway.background import Background
 from gateway.cast import character_of
 from gateway.challenges import Challenge, in_language, played
 from gateway.config import Config
-from gateway.job_store import Job, input_hash
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import input_hash
+from gateway.jobs.table import Job
 from gateway.models import Models
 from memory import conversations
 from memory.conversations import Conversation, Message

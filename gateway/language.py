@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from memory.languages import LANGUAGES, guess
 
-__all__ = ["LANGUAGES", "Declined", "catalogue", "from_tag", "guess", "say"]
+__all__ = ["LANGUAGES", "Declined", "catalogue", "from_tag", "guess", "language_for", "say"]
 
 
 class Declined(Exception):
@@ -48,6 +48,11 @@ def from_tag(tag: str) -> str:
         if primary in LANGUAGES:
             return primary
     return ""
+
+
+def language_for(tag: str, text: str, *, chosen: str = "") -> str:
+    """The language `chosen` by a person, else that of their client's tag, else the script of what they wrote."""
+    return chosen or from_tag(tag) or guess(text)
 
 
 @cache

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from gateway import job_store, joining, scope_removal
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult
+from gateway import joining, scope_removal
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job, enqueue
 from memory.file_errors import FileRefused, FileUnreadable, PathRefused
 from memory.layout import Role
 from memory.markdown_lines import plain
@@ -34,7 +34,7 @@ _BY_DATE = (Role.DAILY, Role.DIARY)
 def order(connection: sa.Connection, *, keep: str, gone: str, heading: str) -> int:
     """Have the files of `gone` put behind those of `keep`: in the transaction that joins the two; wake the jobs. `heading` stands above them."""
     payload = {"gone": gone, "heading": heading}
-    return job_store.enqueue(connection, Job(kind=KIND, key=gone, scope=keep, payload=payload, priority=2), again=True)
+    return enqueue(connection, Job(kind=KIND, key=gone, scope=keep, payload=payload, priority=2), again=True)
 
 
 def block(path: str, role: Role, text: str, heading: str) -> str:

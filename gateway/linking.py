@@ -124,7 +124,7 @@ class Linking:
         self._wake_jobs()
         return found
 
-    async def agree(self, by: Actor, person_id: str, *, link_id: int | None = None) -> Agreed:
+    async def agree(self, by: Actor, person_id: str, *, link_id: int | None) -> Agreed:
         """A yes from one of the two; with the second they are one person. `link_id`: which link is meant; without it a yes counts only while there is
         one, and for a link that is not there it is "which" as long as there are others."""
         now = self._clock()
@@ -197,7 +197,7 @@ class Linking:
             person = people.find(connection, chat.person_id or "")
             if who is None or person is None or (len(_identities(connection, person.id)) < 2 and not person.has_password):
                 return ""
-            inbox.end_open(connection, chat.id, before, rule="reset", now=now)
+            inbox.end_open(connection, chat.id, before, now=now)
             outbox_store.cancel(connection, chat.key, now)
             return joining.part(connection, who, chat, by=by, now=now)
 

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from gateway import held
 from gateway.attachments import Attachments
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job
 from gateway.people import find_by_scope
 from gateway.zones import zone_of
 from memory.database import Database

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 
 from gateway.config import Config
-from gateway.job_store import Job, enqueue
+from gateway.jobs.table import Job, enqueue
 from gateway.summarizing import NIGHT_PRIORITY
 from gateway.summary_plan import DAILY, ledger
 from gateway.zones import zone_of, zones

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from gateway.buttons import Question
 from gateway.followups import Told, Wanted, await_results
-from gateway.job_store import JobRow
+from gateway.jobs.table import JobRow
 from gateway.language import guess, say
 from memory.conversations import last_words
 from memory.schema import conversations, people

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from agent.turn import Record
 from channels.message import Account
 from gateway.budgets import Budgets
-from gateway.language import guess, say
+from gateway.language import say
 from gateway.models import Models
 from gateway.prompt_shelf import PromptShelf
 from gateway.shapes import message_json
@@ -69,6 +69,5 @@ class Observer:
         """The soft warning of a budget, once a day: to whoever watches the chat, and to the operator (WO-38)."""
         percent = self._budgets.warn_percent
         log.warning("%d %% of today's budget (%s) is used, chat %s", percent, budget, start.conversation.id)
-        language = start.person.get("language") or guess(start.questions[-1].text)
-        text = say(language, "budget_warn", percent=percent, what=budget)
+        text = say(start.language, "budget_warn", percent=percent, what=budget)
         self._streams.publish(start.conversation.id, "notice", {"text": text, "level": "warning"})

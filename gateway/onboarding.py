@@ -6,8 +6,9 @@ below its answer, and the next plain answer is read here. The files are looked a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 
@@ -118,7 +119,7 @@ class Onboarding:
         asks = step is Step.ASK
         if tools:
             note = rules.note(step, look.open, language=look.language, zone=look.zone, name=look.name)
-            return OnboardingTurn(note=note, tool=self._tool(turn), asks=asks, turn_id=turn.turn_id, person_id=turn.person_id)
+            return OnboardingTurn(note=note, tool=self._tool(look.turn), asks=asks, turn_id=turn.turn_id, person_id=turn.person_id)
         return OnboardingTurn(append=questions(look) if asks else "", asks=asks, turn_id=turn.turn_id, person_id=turn.person_id)
 
     async def _claimed(self, turn: TurnFacts, progress: Progress, today: date) -> bool:
@@ -131,14 +132,17 @@ class Onboarding:
     def _look(self, start: TurnStart, turn: TurnFacts, progress: Progress) -> _Look:
         text = "\n".join(question.text for question in start.questions)
         answers = [message for message in start.history if message.role == "assistant"]
+        just_asked = bool(progress.turn) and bool(answers) and answers[-1].turn_id == progress.turn
+        asked_with = "\n".join(message.text for message in start.history if message.role == "user" and message.turn_id == progress.turn)
+        language = start.person.get("language") or (_language(text, asked_with) if just_asked else turn.language)
         return _Look(
-            turn=turn,
+            turn=replace(turn, language=language),
             progress=progress,
             text=text,
-            language=start.person.get("language") or guess(text),
+            language=language,
             name=name if (name := str(start.person.get("name") or "")) != UNNAMED else "",
             zone=first_known(start.conversation.timezone, str(start.person.get("timezone") or ""), self._config().timezone),
-            just_asked=bool(progress.turn) and bool(answers) and answers[-1].turn_id == progress.turn,
+            just_asked=just_asked,
         )
 
     def _today(self, zone: str) -> date:
@@ -176,10 +180,22 @@ class Onboarding:
             await self._profile.store(answers, look.turn)
         except (FileRefused, FileUnreadable) as error:
             return OnboardingTurn(append=say(look.language, "onboarding_not_stored", reason=error))
-        what = "; ".join(labelled(field, value, look.language) for field, value in answers.values.items())
-        return OnboardingTurn(append=say(look.language, "onboarding_stored", what=what))
+        what = "; ".join([*(labelled(field, value, look.language) for field, value in answers.values.items()), *map(_unended, answers.facts)])
+        stored = say(look.language, "onboarding_stored", what=what)
+        return OnboardingTurn(append=stored if answers.values else f"{stored} {say(look.language, 'onboarding_setup')}")
 
 
+def _language(text: str, asked_with: str) -> str:
+    """Of an answer to our questions. `asked_with`: what made us ask. A name in another script changes no language: what has Latin letters too is in
+    that of the questions."""
+    return guess(asked_with if _LATIN.search(text) else text)
+
+
+def _unended(sentence: str) -> str:
+    return sentence.rstrip(".。!！")
+
+
+_LATIN = re.compile("[A-Za-z]")
 _ASK = {"bot_name": "onboarding_ask_bot_name", "address": "onboarding_ask_address", "style": "onboarding_ask_style"}
 _ASK_KNOWN = {**_ASK, "address": "onboarding_ask_address_known"}
 

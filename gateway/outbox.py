@@ -95,6 +95,7 @@ class Outbox:
         self._still = asyncio.Event()
         self._still.set()
         self._losses: set[str] = set()
+        self._tellings = 0  # how often somebody was told
         self._left: tuple[str, ...] = ()  # chats with parts of earlier runs, while those are parked (CH-102)
         self._parked_to = 0  # parts up to this row are parked
         self._open = True
@@ -158,6 +159,7 @@ class Outbox:
 
     def told(self, address: str) -> None:
         self._losses.discard(address)
+        self._tellings += 1
 
     async def drained(self) -> None:
         """Returns when nothing is left that could leave now; what waits for a gate stays stored. The caller bounds the wait."""
@@ -205,11 +207,16 @@ class Outbox:
     async def _one(self, address: str) -> datetime | None:
         """Move the oldest open part one step. None when nothing is open; else when to look again (now, or a later time)."""
 
-        def look(connection: sa.Connection) -> tuple[OpenPart | None, bool]:
+        def look(connection: sa.Connection) -> tuple[OpenPart | None, bool, bool]:
             found = outbox_store.next_open(connection, address, after=self._parked_to)
-            return found, found is not None and found.kind != "notice" and self._revoked(connection, found.part.address)
+            idle = found is None or found.view.not_before is not None
+            lost = idle and outbox_store.has_untold_loss(connection, address)  # what waited for its person may have found no room (WX-44)
+            return found, found is not None and found.kind != "notice" and self._revoked(connection, found.part.address), lost
 
-        opened, revoked = await self._db.read(look)
+        tellings = self._tellings
+        opened, revoked, lost = await self._db.read(look)
+        if lost and tellings == self._tellings:
+            self._losses.add(address)
         if opened is None:
             return None
         now = self._clock()

@@ -274,6 +274,10 @@ def untold_losses(connection: sa.Connection) -> list[str]:
     return list(connection.execute(_UNTOLD).scalars())
 
 
+def has_untold_loss(connection: sa.Connection, address: str) -> bool:
+    return connection.execute(_UNTOLD.where(outbox.c.address == address)).first() is not None
+
+
 def mark_told(connection: sa.Connection, address: str) -> None:
     connection.execute(_TOLD, {"of": address})
 

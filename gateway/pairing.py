@@ -19,7 +19,7 @@ from gateway import audit, outbox_store, pairings
 from gateway import people as persons
 from gateway.access import includes
 from gateway.audit import Actor
-from gateway.language import from_tag, guess, say
+from gateway.language import language_for, say
 from gateway.linking import Linking
 from gateway.pairings import AGAIN_AFTER, Request
 from gateway.people import People
@@ -73,7 +73,7 @@ class Pairing:
         key = f"{event.account}:{who.platform_user_id}"
         if self._lately.take(key, now) > 0:
             return
-        language = from_tag(event.language) or guess(event.text)
+        language = language_for(event.language, event.text)
 
         def work(connection: sa.Connection) -> Reply:
             code = pairings.ask(connection, who, address=str(event.address), language=language, now=now)

@@ -28,11 +28,13 @@ from memory.conversations import Conversation
 from memory.database import Database
 from memory.errors import StoreError
 from memory.query import Query
-from memory.recall import asking, block, budget, entry_rows, real_talk, talk_search
+from memory.recall import asking, block, budget, entry_rows, real_talk
 from memory.recall.asking import Line
+from memory.recall.audiences import Audience, readable
 from memory.recall.block import Excerpt, Passage
 from memory.recall.chunks import Spoken
-from memory.recall.talk_search import Asked, Audience, Reach, Recalled, TalkSearch
+from memory.recall.reach import Reach
+from memory.recall.talk_search import Asked, Recalled, TalkSearch
 from memory.recall_schema import chat_links, message_chunks
 from memory.schema import conversations, messages, turns
 
@@ -216,7 +218,7 @@ def _audiences(connection: sa.Connection, conversation_id: str, readers: Sequenc
         (None if row.audience_people is None else tuple(row.audience_people), None if row.audience_personas is None else tuple(row.audience_personas))
         for row in connection.execute(_SPECIAL, {"of": conversation_id})
     }
-    return talk_search.readable([(None, None), *special], readers, responder)
+    return readable([(None, None), *special], readers, responder)
 
 
 def _kept(connection: sa.Connection, start: TurnStart, text: str, state: str, reaches: Sequence[Reach]) -> tuple[Passage, ...] | None:

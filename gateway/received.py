@@ -16,8 +16,8 @@ from gateway.command_line import CommandLine
 from gateway.inbox import Waiting
 from gateway.senders import Sender
 from memory.conversations import Message
-from memory.saved.store import Limits
 from memory.saved.undo import JOURNAL_DAYS
+from memory.saved.writing import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

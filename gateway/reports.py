@@ -5,7 +5,7 @@ Reading only, one statement each; nothing here shows the text of a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from memory.database import Database
-from memory.schema import errors, inbox, jobs, model_calls, outbox, people, turns
+from memory.schema import errors, inbox, jobs, model_calls, outbox, people, spaces, turns
+from memory.scopes import Kind
 
 _DAY_US = 86_400_000_000
 _FIRST_DAY = date(1970, 1, 1)
@@ -147,6 +148,12 @@ class Delivery:
     parts: tuple[DeliveryPart, ...]
 
 
+_SCOPE_NAMES = sa.union_all(
+    sa.select(people.c.scope, people.c.name).where(people.c.scope.in_(sa.bindparam("scopes", expanding=True))),
+    sa.select(sa.literal(f"{Kind.SPACE}/") + spaces.c.id, spaces.c.title).where(spaces.c.id.in_(sa.bindparam("places", expanding=True))),
+)
+
+
 class Reports:
     def __init__(self, db: Database, clock: Callable[[], datetime]) -> None:
         self._db = db
@@ -169,6 +176,15 @@ class Reports:
             for row in connection.execute(_COUNTS):
                 found[row.name][row.state] = row.number
             return found
+
+        return await self._db.read(work)
+
+    async def scope_names(self, scopes: Collection[str]) -> dict[str, str]:
+        """What people call these memories: a person's name or a place's title, by scope. Those without one are left out."""
+        places = [scope.removeprefix(f"{Kind.SPACE}/") for scope in scopes]
+
+        def work(connection: sa.Connection) -> dict[str, str]:
+            return {scope: name for scope, name in connection.execute(_SCOPE_NAMES, {"scopes": list(scopes), "places": places}) if name}
 
         return await self._db.read(work)
 

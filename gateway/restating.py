@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from gateway import entry_asking, summary_shape, windows
 from gateway.chat_summaries import ChatSummaries
-from gateway.job_store import Job, drop_paid, enqueue
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import drop_paid
+from gateway.jobs.table import Job, enqueue
 from gateway.refused_merges import MergeRefused
 from gateway.summarist import Wish
 from memory.conversations import Conversation

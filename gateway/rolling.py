@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from gateway import deep_gate, summary_shape, windows
 from gateway.chat_summaries import ChatSummaries
-from gateway.job_store import Job, drop_paid, enqueue
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import drop_paid
+from gateway.jobs.table import Job, enqueue
 from gateway.refused_merges import merge_next
 from gateway.summarist import HALF_LEAST, half_in_words
 from gateway.trimming import ROLLING as KIND
@@ -38,7 +39,7 @@ class Rolling(ChatSummaries):
         if not windows.stands(windows.profile_of(self._config(), chat), ROLLING):
             return JobResult(skipped="another profile")
         waiting = await self._db.read(lambda connection: _left(connection, chat))
-        made = [await self._block(context, chat, job.scope, block) for block in rolling_plan.blocks_to_summarise(waiting, (), self._size(chat))]
+        made = [await self._block(context, chat, job.scope, block) for block in rolling_plan.blocks_to_summarise(waiting, self._size(chat))]
         merged = 0
         while merged < MERGES_PER_RUN and await merge_next(partial(self._next, chat), _inputs, partial(self._merge, context, chat)):
             merged += 1

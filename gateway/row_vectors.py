@@ -54,11 +54,9 @@ class RowVectors:
         embedder: Embedder | None,
         former: Callable[[str], Embedder | None] = lambda fingerprint: None,
         change: EmbeddingChange | None = None,
-        look_every_s: float = LOOK_EVERY_S,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._db = db
-        self._look_every_s = look_every_s
         self._sleep = sleep
         self._reason = ""
         self._spoiled: set[str] = set()
@@ -121,7 +119,7 @@ class RowVectors:
 
     async def _look_again(self) -> None:
         while True:
-            await self._sleep(self._look_every_s)
+            await self._sleep(LOOK_EVERY_S)
             self._wake.set()
 
     async def _work(self, succession: Succession) -> None:

@@ -24,7 +24,7 @@ from memory.errors import StoreError
 from memory.ids import PersonId, new_conversation, new_message, new_turn
 from memory.saved import journal
 from memory.saved.policy import Notice
-from memory.saved.store import Limits
+from memory.saved.writing import Limits
 from memory.schema import people
 
 _PERSON = sa.select(people.c.id, people.c.name, people.c.role, people.c.scope, people.c.language, people.c.timezone).where(

@@ -18,9 +18,9 @@ from memory.saved import clearing, journal, store, stored, transfer, undo
 from memory.saved.clearing import Cleared, Question
 from memory.saved.journal import Entry
 from memory.saved.rows import ListKey, ListKind, Memory, Origin
-from memory.saved.store import Batch, Limits, New, Outcome, Result
 from memory.saved.transfer import Preview
 from memory.saved.undo import Undone
+from memory.saved.writing import Batch, Limits, New, Outcome, Result
 from memory.schema import people
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class SavedDesk:
         """All that is wanted, or nothing. As `store.change`; only a new text moves the row's date (SM-5)."""
 
         def work(connection: sa.Connection, now: datetime) -> Result:
-            seen = store.row(connection, memory_id)
+            seen = stored.row(connection, memory_id)
             if seen is None:
                 return Result(outcome=Outcome.UNKNOWN_ID)
             if change.based_on and change.based_on != seen.revision:
@@ -128,7 +128,7 @@ class SavedDesk:
             if change.private is not None:
                 results.append(store.set_private(connection, memory_id, change.private))
             updated = any(each.outcome is Outcome.UPDATED for each in results)
-            return Result(outcome=Outcome.UPDATED if updated else Outcome.UNCHANGED, memory=store.row(connection, memory_id))
+            return Result(outcome=Outcome.UPDATED if updated else Outcome.UNCHANGED, memory=stored.row(connection, memory_id))
 
         return await self._on(memory_id, allowed, work)
 

@@ -25,7 +25,7 @@ from memory.saved.hand import Hand
 from memory.saved.journal import Writer
 from memory.saved.lists import Where
 from memory.saved.rows import ListKey, ListKind, Memory, Origin
-from memory.saved.store import Limits, New, Outcome, Result
+from memory.saved.writing import Limits, New, Outcome, Result
 
 log = logging.getLogger(__name__)
 

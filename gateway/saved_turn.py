@@ -36,8 +36,8 @@ from memory.saved.printing import Names
 from memory.saved.searching import SavedSearch
 from memory.saved.shown import NOTHING_SHOWN, Shown
 from memory.saved.split import Head, head
-from memory.saved.store import Limits
 from memory.saved.visible import Seen, look
+from memory.saved.writing import Limits
 from memory.schema import people
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from memory.saved import undo
-from memory.saved.store import Limits
 from memory.saved.undo import Rewound
+from memory.saved.writing import Limits
 from memory.schema import messages
 
 _LAST_SEEN = 2**62  # beyond every number of the log

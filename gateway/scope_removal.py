@@ -13,9 +13,8 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from gateway import job_store
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job, enqueue
 from memory import provenance
 from memory.file_errors import FileRefused
 from memory.file_schema import coverage, dreams, proposals, scope_settings, summary_blocks
@@ -46,7 +45,7 @@ def order(connection: sa.Connection, scope: Scope) -> int:
     """
     if scope == ROOT:
         raise FileRefused("the owner's files are removed by the owner, not by the program")
-    return job_store.enqueue(connection, Job(kind=KIND, key=str(scope), scope=str(scope), priority=PRIORITY), again=True)
+    return enqueue(connection, Job(kind=KIND, key=str(scope), scope=str(scope), priority=PRIORITY), again=True)
 
 
 class ScopeRemoval:
@@ -68,7 +67,7 @@ class ScopeRemoval:
         def once_more(connection: sa.Connection) -> None:
             if job.key == str(scope):
                 when = self._clock() + AGAIN_AFTER
-                job_store.enqueue(connection, Job(kind=KIND, key=f"{scope} again", scope=str(scope), not_before=when), again=True)
+                enqueue(connection, Job(kind=KIND, key=f"{scope} again", scope=str(scope), not_before=when), again=True)
 
         return JobResult(output={"folder": there}, commit=once_more)
 

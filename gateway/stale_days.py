@@ -10,11 +10,10 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from gateway import job_store
 from gateway.day_files import AUTHOR, DayFiles
 from gateway.digesting import Digest, Digester, plain
-from gateway.job_store import input_hash
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
+from gateway.jobs.parts import drop_paid, input_hash
 from memory import coverage, provenance
 from memory.coverage import Talk
 from memory.database import Database
@@ -56,7 +55,7 @@ class StaleDays:
             await self._day_files.restate(context, scope, local_date, found["gone"], digest, found["covered"])
             stands = digest.resting_on({message.id for message in await self._talk(scope, found["messages"])})
             if stands != paid:
-                await context.write(lambda connection: job_store.drop_paid(connection, context.id))
+                await context.write(lambda connection: drop_paid(connection, context.id))
             if stands != digest:
                 await self._day_files.take_back(context, scope, local_date, digest, stands)
             done.dates += 1

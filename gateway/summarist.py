@@ -18,8 +18,8 @@ from gateway.background import Background
 from gateway.cast import character_of
 from gateway.config import MAIN_ACCOUNT, Config
 from gateway.digesting import DEMO
-from gateway.job_store import input_hash
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
+from gateway.jobs.parts import input_hash
 from gateway.models import Models
 from gateway.refused_merges import MergeRefused, Merging
 from memory.conversations import Conversation
@@ -143,7 +143,7 @@ class Summarist:
         return await self._ask(context, model, chat, system, f"Time zone: {zone.key or 'local'}\n\n{piece.text}", wish)
 
     async def _join(
-        self, context: JobContext, model: ChatModel, chat: Conversation, parts: Sequence[Answer], merge: str, wish: Wish | None = None
+        self, context: JobContext, model: ChatModel, chat: Conversation, parts: Sequence[Answer], merge: str, wish: Wish | None
     ) -> Answer:
         if len(parts) == 1:
             return parts[0]

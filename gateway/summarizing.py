@@ -15,13 +15,15 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 
 from agent.errors import ContextOverflow, ModelError, NoRoom
-from gateway import job_store, summary_plan
+from gateway import summary_plan
 from gateway.config import Config
 from gateway.day_files import DayFiles, run_id
 from gateway.digesting import Digest, Digester, plain
 from gateway.dream_job import KIND as DREAM
-from gateway.job_store import Job, enqueue, input_hash
-from gateway.jobs import ATTEMPTS, Handler, JobContext, JobResult
+from gateway.jobs.failures import ATTEMPTS
+from gateway.jobs.handling import Handler, JobContext, JobResult
+from gateway.jobs.parts import drop_paid, input_hash
+from gateway.jobs.table import Job, enqueue
 from gateway.stale_days import Restated, StaleDays
 from gateway.summary_plan import DAILY, OVERFLOW, PLAN, TRIM, Segment
 from gateway.zone_names import otherwise
@@ -197,7 +199,7 @@ class Summarizing:
         """Without what rests on a message that was deleted or forgotten while the model was asked, or since (WD-59, WD-92)."""
         stands = digest.resting_on({message.id for message in await self._talk(scope, segment)})
         if stands != digest:
-            await context.write(lambda connection: job_store.drop_paid(connection, context.id))
+            await context.write(lambda connection: drop_paid(connection, context.id))
         return stands
 
     async def _replace_fallback(self, context: JobContext, scope: Scope, segment: Segment, digest: Digest, written: Sequence[Covered]) -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from gateway import calendar_look, summary_view
 from gateway.config import Config
 from gateway.config_recall import Days
-from gateway.job_store import enqueue, run_now
+from gateway.jobs.table import enqueue, run_now
 from gateway.restating import restate_job
 from gateway.summarist import Summarist
 from gateway.summary_view import Calendar, Missing, Row, Whole, Window

@@ -97,9 +97,9 @@ def reserved(connection: sa.Connection, scope: str, job_id: int) -> dict[str, li
     return found
 
 
-def ledger(connection: sa.Connection, scope: str, *, kind: str = DAILY, states: Sequence[str] = ()) -> set[str]:
+def ledger(connection: sa.Connection, scope: str, *, states: Sequence[str] = ()) -> set[str]:
     """The dates of a scope that have their row, in any state or in `states` (WD-53)."""
-    rows = connection.execute(_LEDGER, {"scope": scope, "the_kind": kind}).all()
+    rows = connection.execute(_LEDGER, {"scope": scope}).all()
     return {row.local_date for row in rows if not states or row.state in states}
 
 
@@ -160,6 +160,6 @@ _PLANS = (
     )
 )
 _LEDGER = sa.select(jobs.c.local_date, jobs.c.state).where(
-    jobs.c.kind == sa.bindparam("the_kind"), jobs.c.scope == sa.bindparam("scope"), jobs.c.local_date != ""
+    jobs.c.kind == DAILY, jobs.c.scope == sa.bindparam("scope"), jobs.c.local_date != ""
 )
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('yumegate summaries'), hashtext(:scope))")

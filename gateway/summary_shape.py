@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gateway import entry_asking
-from gateway.jobs import JobContext
+from gateway.jobs.handling import JobContext
 from gateway.refused_merges import Merging
 from gateway.summarist import HALF_LEAST, Summarist, words_in
 from memory.conversations import Conversation

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from gateway import calendar_look, calendar_state
 from gateway.config import Config
-from gateway.job_store import JobRow, find_job
+from gateway.jobs.table import JobRow, find_job
 from gateway.summarist import Summarist
 from memory import conversations
 from memory.conversations import Conversation

@@ -12,7 +12,7 @@ from gateway.chat_scope import access_in
 from gateway.language import guess, say
 from gateway.received import Setting
 from gateway.senders import Sender
-from memory import conversations
+from memory import conversations, message_changes
 from memory.conversations import Conversation, Message
 
 _TO_THE_END = 2**62  # beyond every number of the log
@@ -31,7 +31,7 @@ def join(
     """The message as it is stored."""
     if replaced := replaced_by(connection, event, chat.id):  # edit-and-resend: it and all after it leave the talk first (WO-10)
         _take_back_memories(connection, event, setting, sender, chat, replaced)
-        conversations.rewind(connection, chat.id, replaced.seq)
+        message_changes.rewind(connection, chat.id, replaced.seq)
         trimming.changed(connection, chat.id, replaced.seq, _TO_THE_END, setting.now)
     message = conversations.add_message(
         connection,

@@ -12,7 +12,7 @@ from agent.tools.tasks import TaskCancel, TaskCreate, TaskList
 from gateway.access import includes
 from gateway.cron import BadRule
 from gateway.cron_words import moment
-from gateway.language import guess, say
+from gateway.language import say
 from gateway.task_rules import confirmation, in_words, timing_of
 from gateway.tasks import PLACES, TaskRefused, Tasks, Wanted
 from gateway.turn_store import TurnStart
@@ -141,13 +141,13 @@ class TaskTools:
         self._tasks = tasks
         self._clock = clock
 
-    def __call__(self, start: TurnStart, access: Access) -> list[Tool]:
+    def __call__(self, start: TurnStart, access: Access, foreign: Callable[[], bool]) -> list[Tool]:
         person = start.person
         if start.conversation.kind not in PLACES or not person:
             return []
-        language = person.get("language") or guess(start.questions[-1].text)
+        language = start.language
         caller = Caller(chat=start.conversation, person_id=person["id"], role=person["role"], language=language, manages=_unasked)
-        return ChatTasks(self._tasks, caller, str(access.scope or ""), self._clock).tools
+        return ChatTasks(self._tasks, caller, str(access.scope or ""), self._clock, foreign).tools
 
 
 async def _unasked() -> bool:
@@ -156,13 +156,15 @@ async def _unasked() -> bool:
 
 
 class ChatTasks:
-    """The tasks of one chat for one turn, as the model's tools reach them: made for its person, in its chat and scope."""
+    """The tasks of one chat for one turn, as the model's tools reach them: made for its person, in its chat and scope. `foreign()`: whether text of
+    others has entered the turn (WD-67); a model that obeys it sets nothing that runs, and takes nothing away (RL-31)."""
 
-    def __init__(self, tasks: Tasks, caller: Caller, scope: str, now: Callable[[], datetime]) -> None:
+    def __init__(self, tasks: Tasks, caller: Caller, scope: str, now: Callable[[], datetime], foreign: Callable[[], bool]) -> None:
         self._tasks = tasks
         self._caller = caller
         self._scope = scope
         self._now = now
+        self._foreign = foreign
 
     @property
     def tools(self) -> list[Tool]:
@@ -171,8 +173,9 @@ class ChatTasks:
     async def create(self, *, text: str, kind: str, when: str, silent: bool) -> str:
         caller = self._caller
         wanted = Wanted(
-            chat=caller.chat, person_id=caller.person_id, scope=self._scope, text=text, when=when, language=caller.language, kind=kind, silent=silent
-        )
+            chat=caller.chat, person_id=caller.person_id, scope=self._scope, text=text, when=when, language=caller.language, kind=kind, silent=silent,
+            waits=self._foreign(),
+        )  # fmt: skip
         try:
             return confirmation(await self._tasks.create(wanted), self._now())
         except (TaskRefused, StoreUnavailable) as error:
@@ -185,6 +188,8 @@ class ChatTasks:
             raise _failure(error) from error
 
     async def cancel(self, number: int) -> str:
+        if self._foreign():
+            raise ToolFailed(say("en", "task_kept", id=number))
         try:
             return await delete(self._tasks, self._caller, str(number))
         except StoreUnavailable as error:

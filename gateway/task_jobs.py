@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from gateway.job_store import Job
+from gateway.jobs.table import Job
 from memory import tasks
 from memory.schema import jobs
 from memory.tasks import Task

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from gateway import job_store, task_rules
+from gateway import task_rules
 from gateway.config import Config
 from gateway.cron import BadRule
-from gateway.job_store import enqueue
+from gateway.jobs.table import cancel_job, enqueue, find_job
 from gateway.language import say
 from gateway.outbox_rules import PartState
 from gateway.task_jobs import KIND, is_manual, task_job
@@ -153,7 +153,7 @@ def _claim(connection: sa.Connection, task: Task, now: datetime, late: timedelta
 def _settle(connection: sa.Connection, now: datetime, grace: timedelta) -> None:
     """Write down what became of runs: from the state of their parts, or of the job that did not come so far."""
     for task in tasks.running(connection):
-        job = job_store.find_job(connection, KIND, task.run_key)
+        job = find_job(connection, KIND, task.run_key)
         parts = parts_of_run(connection, task.run_turn)
         outcome = task_rules.settled([(part.state, part.reason) for part in parts], job.state if job else None)
         if outcome is None:
@@ -163,7 +163,7 @@ def _settle(connection: sa.Connection, now: datetime, grace: timedelta) -> None:
         if result == "failed" and not error and job is not None:
             error = job.error or job.error_class or "nothing was left to send"
         if job is not None and job.state == "parked":
-            job_store.cancel(connection, job.id)
+            cancel_job(connection, job.id)
         tasks.end_run(connection, task, now, result=result, error=error)
 
 

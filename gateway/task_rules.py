@@ -66,6 +66,8 @@ def _once(written: str, now: datetime, zone: ZoneInfo) -> datetime | None:
         named = datetime.fromisoformat(re.sub(r"[T ](\d):", r"T0\1:", written))
     except ValueError:
         return None
+    if not 1 < named.year < 9999:  # in another zone it may lie in a year that has no number
+        return None
     if named.tzinfo is not None:
         return named.astimezone(UTC).replace(second=0, microsecond=0)
     run = run_on(Daily(at=named.time().replace(second=0, microsecond=0)), named.date(), zone)
@@ -155,8 +157,10 @@ def in_words(timing: Timing, zone: ZoneInfo, language: str) -> str:
 
 
 def confirmation(task: Task, now: datetime) -> str:
-    """The rule in words, the zone, and the next three runs in that zone (WD-132)."""
+    """The rule in words, the zone, and the next three runs in that zone (WD-132); for one that begins paused, how it goes on."""
     timing, zone = timing_of(task)
+    if task.state == "paused":
+        return say(task.language, "task_waits", id=task.id, rule=in_words(timing, zone, task.language), zone=zone.key)
     if isinstance(timing, Once):
         return say(task.language, "task_made_once", id=task.id, at=moment(timing.at, zone, task.language), zone=zone.key)
     runs = "; ".join(moment(at, zone, task.language) for at in cron.next_runs(timing, now, zone, NEXT_SHOWN))

@@ -20,8 +20,9 @@ from gateway import live_window, outbox_store, task_rules, windows
 from gateway.chat_scope import access_in
 from gateway.config import Config
 from gateway.cron import BadRule
-from gateway.job_store import Job, input_hash
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.parts import input_hash
+from gateway.jobs.table import Job
 from gateway.replies import Replies, Reply
 from gateway.shapes import message_json
 from gateway.streams import Streams

@@ -16,7 +16,7 @@ from gateway import task_rules
 from gateway.access import includes
 from gateway.config import Config
 from gateway.cron import BadRule, Rule
-from gateway.job_store import enqueue
+from gateway.jobs.table import enqueue
 from gateway.language import Declined
 from gateway.task_jobs import task_job
 from gateway.task_rules import TASKS_MAX, TEXT_MAX, timing_of
@@ -41,7 +41,8 @@ class TaskRefused(Declined):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a person, or a model for them, asks for. `when`: as `task_rules.read_when` takes it. `scope`: whose memory the chat has, or empty."""
+    """What a person, or a model for them, asks for. `when`: as `task_rules.read_when` takes it. `scope`: whose memory the chat has, or empty.
+    `waits`: it begins paused, until a person lets it go on."""
 
     chat: Conversation
     person_id: str
@@ -51,6 +52,7 @@ class Wanted:
     language: str
     kind: str = "say"
     silent: bool = False
+    waits: bool = False
 
 
 class Tasks:
@@ -182,6 +184,7 @@ def _create(connection: sa.Connection, wanted: Wanted, now: datetime, default: s
         rule=rule,
         once_at=None if isinstance(timing, Rule) else timing.at,
         next_run=task_rules.first_run(timing, now, zone),
+        state="paused" if wanted.waits else "active",
     )
     return tasks.add(connection, new, now)
 

@@ -15,8 +15,8 @@ from agent.prompt import words
 from agent.turn import ModelCall
 from channels.markdown import without_marks
 from gateway.config import Config
-from gateway.job_store import Job, enqueue
-from gateway.jobs import JobContext, JobResult
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.table import Job, enqueue
 from gateway.model_calls import record_calls
 from gateway.models import Models
 from gateway.shapes import chat_json
@@ -40,7 +40,7 @@ def from_words(text: str) -> str:
     return f"{cut.rsplit(' ', 1)[0] if ' ' in cut[WORDS_MAX // 2 :] else cut}…"
 
 
-def after_turn(connection: sa.Connection, start: TurnStart, ending: TurnEnd, *, with_model: bool, now: datetime) -> None:
+def after_turn(connection: sa.Connection, start: TurnStart, ending: TurnEnd, *, with_model: bool) -> None:
     """In the transaction that ends a chat's first turn: a title of words, and the job for a better one."""
     chat = start.conversation
     if chat.title_origin or chat.kind not in ("web", "challenge") or ending.state not in ("answered", "stopped"):

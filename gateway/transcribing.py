@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from agent.errors import TranscriptionFailed
 from channels.message import Attachment, clean, from_json
 from gateway.attachments import Attachments
-from memory import conversations
+from memory import message_changes
 from memory.conversations import Message
 from memory.database import Database
 
@@ -43,7 +43,7 @@ class Transcribing:
             return tuple(items)
         heard = [await self._heard(transcriber, item, message.id) if _is_to_hear(item) else item for item in items]
         if heard != list(items):
-            await self._db.write(lambda connection: conversations.set_attachments(connection, message.id, heard))
+            await self._db.write(lambda connection: message_changes.set_attachments(connection, message.id, heard))
         return tuple(heard)
 
     async def _heard(self, transcriber: Transcriber, item: Mapping[str, Any], message_id: str) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from gateway import deep_gate
-from gateway.job_store import Job, enqueue, find_job
+from gateway.jobs.table import Job, enqueue, find_job
 from gateway.summary_plan import OVERFLOW, TRIM
 from gateway.talk import sides
 from memory import blocks, conversations, coverage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,11 +20,11 @@ from gateway.model_calls import CallRow, record_calls
 from gateway.outbox_store import NewPart
 from gateway.previews import NO_PREVIEW, Preview
 from gateway.talk import message_sizes
-from memory import conversations, scope_switches
+from memory import conversations, message_changes, scope_switches
 from memory.blocks import Block
 from memory.conversations import Conversation, Message
 from memory.recall.fitting import NOTHING, Standing
-from memory.saved.store import Limits
+from memory.saved.writing import Limits
 from memory.schema import messages, people, turns
 
 
@@ -53,6 +54,16 @@ class TurnStart:
     def blocks(self) -> str:
         """The words of `standing`."""
         return self.standing.text
+
+    @property
+    def language(self) -> str:
+        """Of what we say to the person."""
+        return _language(self.person, self.questions)
+
+    @property
+    def prompt_language(self) -> str:
+        """Of our own words in the prompt; nothing of the person shows in that of a challenge (SM-88)."""
+        return guess(self.questions[-1].text) if self.conversation.kind == "challenge" else self.language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +230,15 @@ def standing_of(
     """What stands for the talk that is not sent, as the character that answers may know it (RS-93). `ahead`: as in `live_window.standing`."""
     character = casting.who_answers(config, chat, questions, history)
     people = {message.author_name for message in (*history, *questions) if message.role == "user" and message.author_name}
-    language = str(person.get("language") or "") or guess(questions[-1].text)
-    asked = Asked(before=min(question.seq for question in questions), reader=live_entries.reader_of(chat, character, people, language))
+    reader = live_entries.reader_of(chat, character, people, _language(person, questions))
+    asked = Asked(before=min(question.seq for question in questions), reader=reader)
     live = {message.seq for message in (*history, *questions)}
     return live_window.standing(connection, chat, windows.profile_of(config, chat), config, now, asked=asked, live=live, ahead=ahead)
+
+
+def _language(person: Mapping[str, Any], questions: Sequence[Message]) -> str:
+    """The person's setting, else the script of what they wrote."""
+    return str(person.get("language") or "") or guess(questions[-1].text)
 
 
 def _via(begun: sa.Row[Any, Any] | None) -> str:
@@ -276,7 +292,7 @@ def end(
     """
     rows = [*ending.rows, *(item.row_id for item in ending.steered)]
     chat = conversations.conversation(connection, ending.conversation_id)
-    withdrawn = conversations.is_withdrawn(connection, ending.turn_id)
+    withdrawn = message_changes.is_withdrawn(connection, ending.turn_id)
     if chat is None or withdrawn or not ending.answer:
         saved_undo.unanswered(connection, ending.turn_id, ending.attempt, now, limits)
     if chat is None:  # deleted meanwhile: nobody is to read this, but it was paid for
@@ -289,40 +305,30 @@ def end(
         record_calls(connection, calls, now)
         return []
     added: list[Message] = []
+    add = partial(
+        conversations.add_message,
+        connection,
+        now=now,
+        conversation_id=ending.conversation_id,
+        turn_id=ending.turn_id,
+        attempt=ending.attempt,
+        outcome=ending.state,
+    )
     if ending.answer:
         if ending.attempt > 1:
-            conversations.retire_answers(connection, ending.turn_id, ending.attempt)
-        added.append(
-            conversations.add_message(
-                connection,
-                now=now,
-                conversation_id=ending.conversation_id,
-                turn_id=ending.turn_id,
-                role="assistant",
-                origin="assistant",
-                author_character=ending.character,
-                author_name=ending.character_name,
-                text=ending.answer,
-                attempt=ending.attempt,
-                outcome=ending.state,
-                scope=ending.scope,
-                foreign_text=ending.foreign_text,
-            )
+            message_changes.retire_answers(connection, ending.turn_id, ending.attempt)
+        answer = add(
+            role="assistant",
+            origin="assistant",
+            author_character=ending.character,
+            author_name=ending.character_name,
+            text=ending.answer,
+            scope=ending.scope,
+            foreign_text=ending.foreign_text,
         )
+        added.append(answer)
     if ending.notice:
-        added.append(
-            conversations.add_message(
-                connection,
-                now=now,
-                conversation_id=ending.conversation_id,
-                turn_id=ending.turn_id,
-                role="notice",
-                origin="notice",
-                text=ending.notice,
-                attempt=ending.attempt,
-                outcome=ending.state,
-            )
-        )
+        added.append(add(role="notice", origin="notice", text=ending.notice))
     connection.execute(_END, {
         "of": ending.turn_id, "new_state": ending.state, "new_character": ending.character, "new_model": calls[-1][0].model if calls else "",
         "new_error_code": ending.error_code, "new_receipt": dict(ending.receipt), "new_ended_at": now,

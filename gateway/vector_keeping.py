@@ -68,8 +68,8 @@ class VectorKeeper:
         home: Home | None,
         hot: HotAreas,
         samples: int,
-        sleep: Sleep = asyncio.sleep,
-        change: EmbeddingChange | None = None,
+        sleep: Sleep,
+        change: EmbeddingChange | None,
         mirror_above: int = 0,
     ) -> None:
         self._kind = kind

@@ -97,7 +97,7 @@ async def _written(request: web.Request, answer: WebhookResponse) -> web.StreamR
     """Write the answer and tell the channel whether the connection took it."""
     if answer.silent:
         return _hang_up(request)
-    response = web.Response(status=answer.status, body=answer.body, content_type=answer.content_type, headers=dict(answer.headers))
+    response = web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
     took = request.transport is not None and not request.transport.is_closing()
     try:
         await response.prepare(request)

@@ -6,7 +6,6 @@ Only `upsert`, never `add`; our own vectors, never its embedding function; telem
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,7 +34,6 @@ _PAGE = 5_000
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200}
 _ITS_MODULES = frozenset({"chromadb", "httpx", "httpcore", "pyo3_runtime"})
 
-log = logging.getLogger(__name__)
 
 
 class ChromaIndex:

@@ -27,11 +27,13 @@ NO_VECTORS = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`chunk_id` with its fused score; `accepted`: whether either side takes it for an answer and not just for the nearest there is."""
+    """`chunk_id` with its fused score; `accepted`: whether either side takes it for an answer and not just for the nearest there is;
+    `fits`: whether it is worth a line in a list that somebody reads."""
 
     chunk_id: int
     score: float
     accepted: bool
+    fits: bool
 
 
 def compare(
@@ -49,6 +51,7 @@ def compare(
     names: Sequence[frozenset[str]] = (),
     name_weight: float = 1.0,
     adds_up: bool = False,
+    list_floor: float = -1.0,
 ) -> list[Compared]:
     """The `count` best chunks, best first.
 
@@ -57,7 +60,7 @@ def compare(
     `today`: ordinal of the local date; `floor`: the cosine above which a vector alone accepts (RS-174); `text_share`: of the weight of the rare
     words, how much accepts by words alone. `names`: tokens of each name in the question; they weigh `name_weight` times, and a chunk that holds one
     whole is accepted, unless more than half of the chunks do (RS-35, RS-175). `adds_up`: what one side lacks of its floor the other may give, and
-    three of six rare words say more than one of two (decision 14).
+    three of six rare words say more than one of two (decision 14). `list_floor`: what holds none of the rare words fits only above this cosine.
     """
     ids = np.concatenate([rows.ids[may] for rows, may in zip(areas, allowed, strict=True)])
     if not len(ids):
@@ -80,8 +83,9 @@ def compare(
     accepted = _accepted(near, worded, floor, text_share, adds_up)
     for _, held in telling:
         accepted[held] = True
+    fits = _fitting(near, worded, list_floor) if near is not None else worded.scores > 0
     best = ranking.best(fused, days_old, ids, count)
-    return [Compared(int(ids[at]), float(fused[at]), bool(accepted[at])) for at in best]
+    return [Compared(int(ids[at]), float(fused[at]), bool(accepted[at]), bool(fits[at])) for at in best]
 
 
 def _accepted(near: Floats | None, worded: Worded, floor: float, text_share: float, adds_up: bool) -> Flags:
@@ -93,6 +97,13 @@ def _accepted(near: Floats | None, worded: Worded, floor: float, text_share: flo
         together = share / text_share + worded.held + np.maximum(nearness, 0.0) / max(floor, 1e-6)
         accepted |= together > np.where(unknown, TOGETHER * NO_VECTORS, TOGETHER)
     return accepted
+
+
+def _fitting(near: Floats, worded: Worded, floor: float) -> Flags:
+    """By its words or its vector. The words that every question has say nothing beside a rare one; where none is rare, or no vector was compared,
+    any word will do (WD-107, WD-108)."""
+    by_words: Flags = worded.share > 0 if worded.telling else worded.scores > 0
+    return by_words | (near > floor) | (np.isnan(near) & (worded.scores > 0))
 
 
 def by_key(rows: AreaRows, chunk_of: Mapping[str, int], cosines: Mapping[str, float]) -> Floats:

@@ -1,7 +1,7 @@
 """The durable log: conversations, their messages and turns. Plain functions on a `Connection`, to be joined into the caller's transaction.
 
-A message belongs to one turn; its canonical version is the one that is shown and sent. Nothing here is ever deleted except with its conversation:
-what a rewind or a deletion takes away keeps its row and changes its state.
+A message belongs to one turn; its canonical version is the one that is shown and sent. Nothing here is ever deleted except with its conversation.
+What changes a message that is there already stands in `message_changes`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memory import coverage as covering
 from memory.ids import ConversationId, MessageId, PersonId, SpaceId, TurnId, new_conversation, new_message
-from memory.recall import chunk_store, summary_rows
 from memory.schema import conversations, message_refs, messages
 
-_LAST_SEQ = 2**62  # beyond every number of the log
 CLEARED = "context.cleared"  # the setting of a chat that holds the number of the last message when its context was emptied for good
 JUMPED = "window.jump"  # the one that holds where the edge of its window was before it jumped
 SPOKEN = ("person", "assistant", "scheduled")  # origins that are talk; notices, commands and their answers are not (WD-117)
@@ -60,7 +57,6 @@ class Conversation:
     record: str = ""
     recall_on: bool | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    forked_from: str = ""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -124,31 +120,11 @@ _PAGE = (
 )
 _MESSAGE_BY_ID = sa.select(*_MESSAGE).where(messages.c.id == sa.bindparam("id"))
 _OF_TURN = sa.select(*_MESSAGE).where(messages.c.turn_id == sa.bindparam("turn_id"), SHOWN).order_by(messages.c.seq)
-_LAST_QUESTION = (
-    sa.select(messages.c.turn_id)
+_LAST_SAID = (
+    sa.select(messages.c.turn_id, messages.c.text)
     .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.role == "user", messages.c.origin == "person", SHOWN)
     .order_by(messages.c.seq.desc())
     .limit(1)
-)
-_LAST_WORDS = (
-    sa.select(messages.c.text)
-    .where(messages.c.conversation_id == sa.bindparam("id"), messages.c.role == "user", messages.c.origin == "person", SHOWN)
-    .order_by(messages.c.seq.desc())
-    .limit(1)
-)
-_REWIND = (
-    sa.update(messages)
-    .where(messages.c.conversation_id == sa.bindparam("of"), messages.c.seq >= sa.bindparam("start"), messages.c.state == "live")
-    .values(state="hidden")
-)
-_QUESTION_STATES = sa.select(messages.c.state).where(messages.c.turn_id == sa.bindparam("turn"), messages.c.role == "user").distinct()
-_OLD_ANSWERS = (
-    sa.update(messages)
-    .where(messages.c.turn_id == sa.bindparam("of"), messages.c.role != "user", messages.c.attempt < sa.bindparam("attempt_now"))
-    .values(canonical=False)
-)
-_CANONICAL_ANSWERS = sa.select(messages.c.conversation_id, messages.c.seq).where(
-    messages.c.turn_id == sa.bindparam("of"), messages.c.role == "assistant", messages.c.canonical
 )
 _REF = sa.select(message_refs.c.message_id).where(
     message_refs.c.channel == sa.bindparam("channel"),
@@ -156,7 +132,7 @@ _REF = sa.select(message_refs.c.message_id).where(
     message_refs.c.chat_id == sa.bindparam("chat_id"),
     message_refs.c.platform_message_id == sa.bindparam("platform_message_id"),
 )
-_HOLD = sa.select(conversations.c.id).where(conversations.c.id == sa.bindparam("id")).with_for_update()
+_HOLD = sa.select(conversations.c.id).where(conversations.c.id == sa.bindparam("id")).with_for_update(key_share=True)
 _WITH_SETTING = sa.select(conversations.c.id).where(
     conversations.c.deleted_at.is_(None), sa.cast(conversations.c.settings, sa.Text).contains(sa.bindparam("named", type_=sa.Text), autoescape=False)
 )
@@ -331,66 +307,14 @@ def of_turn(connection: sa.Connection, turn_id: str) -> list[Message]:
 
 def last_question_turn(connection: sa.Connection, conversation_id: str) -> TurnId | None:
     """The turn of the newest message by a person that is still shown."""
-    return connection.execute(_LAST_QUESTION, {"id": conversation_id}).scalar()
+    said = connection.execute(_LAST_SAID, {"id": conversation_id}).one_or_none()
+    return said.turn_id if said else None
 
 
 def last_words(connection: sa.Connection, conversation_id: str) -> str:
     """What a person said last, commands apart; empty for nothing."""
-    return connection.execute(_LAST_WORDS, {"id": conversation_id}).scalar() or ""
-
-
-def rewind(connection: sa.Connection, conversation_id: str, start_seq: int) -> int:
-    """Take `start_seq` and all after it out of the talk (edit-and-resend); returns how many messages left. The rows stay."""
-    _taken_away(connection, conversation_id, start_seq, _LAST_SEQ)
-    return connection.execute(_REWIND, {"of": conversation_id, "start": start_seq}).rowcount
-
-
-def is_withdrawn(connection: sa.Connection, turn_id: str) -> bool:
-    """Whether every question of a turn was taken out of the talk by a rewind; one that its author deleted still gets its answer (CH-2)."""
-    states = set(connection.execute(_QUESTION_STATES, {"turn": turn_id}).scalars())
-    return states == {"hidden"}
-
-
-def retire_answers(connection: sa.Connection, turn_id: str, attempt: int) -> None:
-    """Answers of earlier attempts of this turn are no longer the canonical ones."""
-    for row in connection.execute(_CANONICAL_ANSWERS, {"of": turn_id}).all():
-        _taken_away(connection, row.conversation_id, row.seq, row.seq)
-    connection.execute(_OLD_ANSWERS, {"of": turn_id, "attempt_now": attempt})
-
-
-def correct(connection: sa.Connection, found: Message, text: str, now: datetime) -> None:
-    """The person edited a message: the log says the new words from now on (CH-2)."""
-    print_ = fingerprint(found.id, found.role, found.author_person_id, text)
-    connection.execute(sa.update(messages).where(messages.c.id == found.id).values(text=text, edited_at=now, fingerprint=print_))
-    _changed(connection, found.conversation_id, found.seq, found.seq)
-
-
-def set_attachments(connection: sa.Connection, message_id: str, files: Iterable[Mapping[str, Any]]) -> None:
-    """The files of a message, as they are known now. A message whose words were taken away gets none back."""
-    of = (messages.c.id == message_id) & (messages.c.state != "forgotten")
-    connection.execute(sa.update(messages).where(of).values(attachments=list(files) or None))
-    found = message(connection, message_id)
-    if found is not None:  # one of them may have words by now (RS-23)
-        chunk_store.mark_stale(connection, found.conversation_id, found.seq, found.seq)
-
-
-def forget(connection: sa.Connection, message_id: str) -> None:
-    """The person deleted a message: its words leave the log, its row stays (CH-2)."""
-    found = message(connection, message_id)
-    if found is not None:
-        connection.execute(sa.update(messages).where(messages.c.id == message_id).values(text="", state="forgotten", attachments=None))
-        _taken_away(connection, found.conversation_id, found.seq, found.seq)
-
-
-def _changed(connection: sa.Connection, conversation_id: str, first: int, last: int, *, forgotten: bool = False) -> None:
-    """What was made of messages with these numbers says it no more: files are written anew, chunks are not found, summaries are stale."""
-    covering.mark_stale(connection, conversation_id, first, last)
-    chunk_store.mark_stale(connection, conversation_id, first, last)
-    summary_rows.mark_changed(connection, conversation_id, first, last, forgotten=forgotten)
-
-
-def _taken_away(connection: sa.Connection, conversation_id: str, first: int, last: int) -> None:
-    _changed(connection, conversation_id, first, last, forgotten=True)
+    said = connection.execute(_LAST_SAID, {"id": conversation_id}).one_or_none()
+    return said.text if said else ""
 
 
 def move_edge(connection: sa.Connection, conversation_id: str, edge: int) -> None:

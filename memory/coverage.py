@@ -183,11 +183,6 @@ def made_good(connection: sa.Connection, ids: Iterable[int], read_at: datetime) 
             connection.execute(_MADE_GOOD, {"number": number, "is_stale": edited, "read_at": read_at})
 
 
-def delete_scope(connection: sa.Connection, scope: str) -> None:
-    """All coverage of a scope (WD-15)."""
-    connection.execute(sa.delete(coverage).where(coverage.c.scope == scope))
-
-
 # -- statements, built once ------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """Cutting a file into chunks, the pieces that are searched (WD-111), and these into passages, which get a vector each. Pure.
 
 A chunk is whole lines under one heading, up to a number of tokens by our own counting; neighbours share some lines, and a line that is too long is
-cut into windows. Every character of a file that is not blank stands in at least one chunk.
+cut into windows. Every character of a file that is not blank stands in at least one chunk, but for sections of nothing but comments.
 
 Most embedders blur a page of ten events into one vector that is near to nothing: measured, one vector for each line finds two to eight times as much
 (decision 7). A chunk is then as near as the nearest of its passages.
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from memory import tokens as counting
 from memory.layout import local_date_of
-from memory.markdown_lines import BOM, behind_front_matter, body, heading_of, lines_of
+from memory.markdown_lines import BOM, behind_front_matter, body, heading_of, lines_of, without_comments
 
-VERSION = 1
+VERSION = 2
 """Of how files are cut: another number cuts every file anew."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -146,7 +146,7 @@ def _pieces(content: str, size: int, overlap: int) -> Iterator[_Piece]:
 
 
 def _sections(content: str) -> Iterator[tuple[str, list[_Line]]]:
-    """Lines under one heading, with it: the path of headings above, then its lines. A section of nothing but its headings says nothing."""
+    """Lines under one heading, with it: the path of headings above, then its lines. A section of nothing but headings and comments says nothing."""
     lines = [body(line) for line in lines_of(content.removeprefix(BOM))]
     path: list[tuple[int, str]] = []
     gathered: list[_Line] = []
@@ -159,14 +159,19 @@ def _sections(content: str) -> Iterator[tuple[str, list[_Line]]]:
             if opened:
                 fence = "" if fence and opened[1].startswith(fence) else fence or opened[1]
             continue
-        if any(each.text.strip() for each in gathered):
+        if _says_something(gathered):
             yield _joined(path), gathered
         gathered = []
         path = [(depth, words) for depth, words in path if depth < titled.level]
         if titled.words:
             path.append((titled.level, titled.words))
-    if any(each.text.strip() for each in gathered):
+    if _says_something(gathered):
         yield _joined(path), gathered
+
+
+def _says_something(lines: list[_Line]) -> bool:
+    """Hints of a template are no memory."""
+    return bool(without_comments("\n".join(line.text for line in lines)).strip())
 
 
 def _under(heading: str, text: str) -> str:

@@ -41,8 +41,12 @@ Vectors = Literal["ok", "off", "building", "failed"]
 
 COMMON = 2_000  # a word in more chunks of an area than this, and than a quarter of them, tells nothing apart
 CANDIDATES = 96  # passages that an index is asked for (RS-173 wants 24 chunks)
+LIST_PERCENTILE = 60.0
+"""Of the floor of a list that somebody reads: that of rows (SM-33). At 95, as for what comes unasked, two of five related pairs would be hidden, at
+60 one of six is."""
 QUESTION_S = 1.0  # for the vector of the question; after that words alone answer
 _SPARE = 10  # hits looked at beyond the limit, for some may be out of date
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
@@ -128,18 +132,14 @@ class FileSearch:
                 kept.append(hit)
         return tuple(kept)
 
-    async def _told(
-        self, access: Access, query: str, limit: int, allow: Callable[[AreaRows], Flags], asked: Query | None = None
-    ) -> SearchResult:
+    async def _told(self, access: Access, query: str, limit: int, allow: Callable[[AreaRows], Flags], asked: Query | None = None) -> SearchResult:
         try:
             return await self._found(access, query, limit, allow, asked)
         except StoreError as error:
             log.warning("a search of files failed: %s", error)
             return SearchResult(mode="failed")
 
-    async def _found(
-        self, access: Access, query: str, limit: int, allow: Callable[[AreaRows], Flags], asked: Query | None
-    ) -> SearchResult:
+    async def _found(self, access: Access, query: str, limit: int, allow: Callable[[AreaRows], Flags], asked: Query | None) -> SearchResult:
         areas, terms, serving = areas_of(access), words.terms(query), self._serving()
         if not areas:
             return SearchResult()
@@ -162,6 +162,7 @@ class FileSearch:
             words_weight=self._words_weight(),
             floor=calibration.floor(ARCHIVE, self._percentile) if calibration is not None else 1.0,
             count=limit + _SPARE,
+            list_floor=calibration.floor(ARCHIVE, LIST_PERCENTILE) if calibration is not None else 1.0,
         )
         if nearness is not None:
             for rows, similar in zip(look.rows, look.similar, strict=True):

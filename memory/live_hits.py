@@ -35,7 +35,8 @@ _PASSAGES = sa.select(_P.chunk_id, _P.position, _P.begin, _P.end).where(_P.chunk
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One find. `first_line`, `last_line`: of the snippet, from 1, in the file as it is now; `date`: of a daily file, YYYY-MM-DD, else empty;
-    `origin`: whose words it rests on, the least trusted of its lines; `accepted`: good enough to be brought up unasked (RS-174, RS-175)."""
+    `origin`: whose words it rests on, the least trusted of its lines; `accepted`: good enough to be brought up unasked (RS-174, RS-175);
+    `fits`: good enough for a list that somebody reads."""
 
     scope: Scope
     path: str
@@ -47,6 +48,7 @@ class Hit:
     snippet: str
     score: float
     accepted: bool
+    fits: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ def _hit(compared: Compared, chunk: Stored, content: str, terms: Sequence[Term])
         snippet=chunk.text[span.begin : span.end],
         score=compared.score,
         accepted=compared.accepted,
+        fits=compared.fits,
     )
 
 

@@ -104,7 +104,7 @@ def common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
 
 def has_content(text: str) -> bool:
     """Whether there is more than headings (WD-2), and what nobody sees on the page: comments, empty bullets, rules."""
-    lines = _COMMENT.sub("", plain(text)).split("\n")
+    lines = without_comments(plain(text)).split("\n")
     for at, line in enumerate(lines):
         bare = line.strip()
         if heading_of(line) or _EMPTY_MARK.fullmatch(bare) or _RULE.fullmatch(bare.replace(" ", "").replace("\t", "")):
@@ -115,6 +115,11 @@ def has_content(text: str) -> bool:
             continue  # the heading that is underlined
         return True
     return False
+
+
+def without_comments(text: str) -> str:
+    """What a reader of the page sees; a comment that is left open goes on to the end."""
+    return _COMMENT.sub("", text)
 
 
 def new_lines(old: str, text: str) -> list[str]:

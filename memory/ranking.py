@@ -42,11 +42,13 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Worded:
     """`scores`: BM25 over the different tokens of a chunk, 0 where none matches; `share`: of the weight of the question's rare words, how much stands
-    there, 0 to 1 (RS-175); `held`: how much that is, counted in words that stand in one text alone."""
+    there, 0 to 1 (RS-175); `held`: how much that is, counted in words that stand in one text alone; `telling`: whether the question has a rare word
+    at all."""
 
     scores: Floats
     share: Floats
     held: Floats
+    telling: bool
 
 
 def weigh(found: Sequence[Found], lengths: npt.NDArray[np.int64], background: int) -> Worded:
@@ -65,7 +67,7 @@ def weigh(found: Sequence[Found], lengths: npt.NDArray[np.int64], background: in
         scores[term.places] += term.weight * rarity * factor[term.places]
         rare[at] = term.weight * max(rarity - _COMMON_RARITY, 0.0)
         held[term.places] += min(rare[at] / once, 1.0) * (_PAIR if term.beside else 1.0)  # a part of a name is not worth several words
-    return Worded(scores, _share(found, rare, count), held)
+    return Worded(scores, _share(found, rare, count), held, any(rare))
 
 
 def _rarity(texts: int, holding: int) -> float:

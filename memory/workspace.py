@@ -180,18 +180,6 @@ class Workspace:
             replace_whole(folder, scope_card.NAME, card.dump(), old=None, most=FILE_MAX_BYTES)
             return new
 
-    def card(self, scope: Scope) -> ScopeCard | None:
-        """What `.scope.json` says; None when it is missing or damaged."""
-        with _disk(str(scope)), self._folders.open(scope.folder) as folder:
-            found = None if folder is None else read_whole(folder, scope_card.NAME, most=FILE_MAX_BYTES)
-        return None if found is None else ScopeCard.load(found.data)
-
-    def put_card(self, scope: Scope, card: ScopeCard) -> None:
-        with _disk(str(scope)), self._turn(scope), self._folders.make(scope.folder) as folder:
-            old = read_whole(folder, scope_card.NAME, most=FILE_MAX_BYTES)
-            if not replace_whole(folder, scope_card.NAME, card.dump(), old=old, most=FILE_MAX_BYTES):
-                raise StoreUnavailable(f"{scope_card.NAME} of {scope} is being changed by another program: try again")
-
     def delete_scope(self, scope: Scope) -> bool:
         """Remove a person's or a space's folder and every revision of its files (WD-15). True when there was a folder. A repeated call is safe.
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,12 +25,13 @@ from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account
 from channels.port import Capabilities
 from gateway.access import Rules
-from gateway.app import Choices, open_database, utc_now
+from gateway.app import Choices
 from gateway.channel_set import Plan
 from gateway.config import Config
 from gateway.config_load import load
 from gateway.logs import Redactor
 from gateway.running import Gateway, Started
+from gateway.store import open_database, utc_now
 from memory.database import Database
 from memory.ports import Embedder
 from tests.empty_database import empty_database
@@ -77,8 +79,19 @@ class Running:
 
         return await eventually(enough, within_s=within_s)
 
-    async def events(self, chat_id: str, *, until: str = "done", last_id: str = "", within_s: float = 10.0) -> list[tuple[str, str, Any]]:
-        """Server-sent events (id, name, data) up to and with the first named `until`."""
+    async def settled(self, *, within_s: float = 20.0) -> None:
+        """Until no job waits or runs, with the database as SQLite: what follows behind the replies has been done."""
+
+        async def none() -> bool:
+            with closing(sqlite3.connect(f"file:{self.data_dir / 'yumegate.db'}?mode=ro", uri=True)) as store:
+                return store.execute("SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')").fetchone() == (0,)
+
+        await eventually(none, within_s=within_s)
+
+    async def events(
+        self, chat_id: str, *, until: str = "done", last_id: str = "", within_s: float = 10.0, opened: Callable[[], object] = lambda: None
+    ) -> list[tuple[str, str, Any]]:
+        """Server-sent events (id, name, data) up to and with the first named `until`. `opened` is called once the stream is open."""
         headers = {"Last-Event-ID": last_id} if last_id else {}
         found: list[tuple[str, str, Any]] = []
         async with asyncio.timeout(patience(within_s)), self.http.get(f"{self.url}/api/chats/{chat_id}/events", headers=headers) as answer:
@@ -86,6 +99,8 @@ class Running:
             event_id = name = ""
             async for raw in answer.content:
                 line = raw.decode().rstrip("\n")
+                if line.startswith("retry: "):
+                    opened()
                 if line.startswith("id: "):
                     event_id = line[4:]
                 elif line.startswith("event: "):
@@ -95,6 +110,16 @@ class Running:
                     if name == until:
                         return found
         return found
+
+    @asynccontextmanager
+    async def following(self, chat_id: str, **more: Any) -> AsyncGenerator[asyncio.Task[list[tuple[str, str, Any]]]]:
+        """What `events` hears, beside a body that begins once the stream is open: a turn that ends before is never heard of."""
+        opened = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            heard = group.create_task(self.events(chat_id, opened=opened.set, **more))
+            heard.add_done_callback(lambda _: opened.set())
+            await opened.wait()
+            yield heard
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], *, within_s: float = 10.0, every_s: float = 0.02) -> Any:

@@ -56,6 +56,10 @@ class Talk:
             while not look():  # noqa: ASYNC110  # what people see has no event to wait for
                 await asyncio.sleep(0.01)
 
+    async def received(self) -> None:
+        """Until everything that was said, edited or deleted so far has been taken in."""
+        await self.until(lambda: self.platform.acknowledged >= self.platform.updates[-1]["n"])
+
     async def shown(self, count: int = 1, *, chat: str = "c1") -> list[str]:
         """What is on show in a chat once there are so many messages, and no more a moment later."""
         await self.until(lambda: len(self.texts(chat)) >= count)

@@ -1,4 +1,4 @@
-"""The SDK's client as we want it, and what its transport errors mean. Imports the SDK: only `openai_client` imports this."""
+"""The SDK's client as we want it, and what its transport errors mean. Imports the SDK: whoever imports this waits for it (2 s)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from agent.errors import Misfit, ModelBroken, ModelBusy, ModelError, ModelMiscon
 
 NO_ADDRESS = "this is no http address: it should look like https://api.openai.com/v1"
 NO_KEY = "the API key holds characters that no key has: copy it again"
+CONNECT_S = 5.0
 LIMITS = (1000, 20)
 """Connections in all and kept open. 200 conversations may ask at once (RL-8); every request looks at each idle one again, so few are kept."""
 
 
-def connect(base_url: str, api_key: str, *, connect_s: float, timeout_s: float, keep_alive: bool) -> openai.AsyncOpenAI:
+def connect(base_url: str, api_key: str, *, timeout_s: float, keep_alive: bool) -> openai.AsyncOpenAI:
     """A client without retries and redirects. Nothing of it comes from the environment but the proxy, and that not for loopback addresses.
 
     Raises ModelMisconfigured for a base_url or key that cannot be sent.
@@ -23,7 +24,7 @@ def connect(base_url: str, api_key: str, *, connect_s: float, timeout_s: float, 
     url = _url(base_url)
     if not api_key.isascii() or not api_key.isprintable():
         raise ModelMisconfigured(NO_KEY, misfit=Misfit.KEY)
-    timeout = httpx2.Timeout(timeout_s, connect=connect_s)
+    timeout = httpx2.Timeout(timeout_s, connect=CONNECT_S)
     http = httpx2.AsyncClient(
         timeout=timeout,
         limits=httpx2.Limits(max_connections=LIMITS[0], max_keepalive_connections=LIMITS[1] if keep_alive else 0),

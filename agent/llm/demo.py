@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from agent.errors import ModelBusy, ModelMisconfigured
+from agent.llm.demo_window import CONTEXT_TOKENS
 from agent.llm.demo_words import prepared, sentences
 from agent.llm.port import Finish, Finished, ModelEvent, ModelRequest, TextDelta, Usage
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME = "SmolLM2-135M-Instruct (demo)"
-CONTEXT_TOKENS = 4096
 START_S = 60.0
 """For the child to load; 0.9 s on a free core."""
 STOP_S = 2.0
@@ -55,36 +55,19 @@ class _Child:
 class DemoModel:
     """`weights` finds the GGUF when the first request comes. Raises ModelMisconfigured, saying what to do, when it cannot be run."""
 
+    name = NAME
+    provider = "demo"
+    context_window = CONTEXT_TOKENS
+    answer_tokens = 0
+    supports_tools = False
+    sees_images = False
+
     def __init__(self, *, count_tokens: Callable[[str], int], weights: Callable[[], Path | None] = find_weights) -> None:
         self._count_tokens = count_tokens
         self._weights = weights
         self._lock = asyncio.Lock()
         self._child: _Child | None = None
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def provider(self) -> str:
-        return "demo"
-
-    @property
-    def context_window(self) -> int:
-        return CONTEXT_TOKENS
-
-    @property
-    def answer_tokens(self) -> int:
-        return 0
-
-    @property
-    def supports_tools(self) -> bool:
-        return False
-
-    @property
-    def sees_images(self) -> bool:
-        return False
 
     @property
     def pid(self) -> int | None:

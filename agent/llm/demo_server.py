@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import xllamacpp
 
-CONTEXT_TOKENS = 4096
-"""Of each request; the memory for it is taken at the start, 90 MB for each slot."""
+from agent.llm.demo_window import CONTEXT_TOKENS
+
 PARALLEL = 4
 """Requests that are answered at once; more wait their turn. Measured on one thread: the fourth of four people sees the first word after 0.9 s,
 with two slots after 3.7 s, with eight all wait 1.4 s; the sum stays at 40 to 60 tokens a second. 516 MB instead of 339 MB."""

@@ -1,4 +1,5 @@
-"""What the demo model says to Japanese and Chinese, which its weights cannot speak: a few sentences of ours, honest about what it is. Pure."""
+"""What the demo model says to Japanese and Chinese, which its weights cannot speak, and to a greeting, after which most people judge it: a few
+sentences of ours, honest about what it is. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from agent.prompt import NOTES_END
 from memory.languages import guess
 
 _GREETING: Mapping[str, str] = {
+    "en": "Hello, good to have you here. ",
     "ja": "こんにちは。お話しできてうれしいです。",
     "zh": "你好，很高兴和你说话。",
 }
@@ -19,6 +21,8 @@ _OTHERWISE: Mapping[str, str] = {
     "zh": "你的消息我收到了。",
 }
 _WHO: Mapping[str, str] = {
+    "en": "I am a small demo model for trying things out, and much of what I say is wrong or makes no sense. For real talk, connect a real model: "
+    "an owner or admin chooses one on the page under “Set up a model”. Memories (`/remember`) and commands (`/help` lists them) work already.",
     "ja": "私は試用のための小さなデモモデルで、文章を作れるのは英語だけです。日本語では、この決まった文でお答えしています。"
     "日本語で自由に話すには、本物のモデルをつないでください。オーナーか管理者が、ページの「モデルの設定」で選べます。"
     "記憶（`/remember`）とコマンド（`/help` で一覧）は今でも使えます。",
@@ -26,18 +30,16 @@ _WHO: Mapping[str, str] = {
     "想用中文自由交谈，请接上真正的模型：所有者或管理员可以在页面的“设置模型”里选择。"
     "记忆（`/remember`）和命令（`/help` 列出全部）现在就能用。",
 }
-_SENTENCE = re.compile(r"[^。！？]+[。！？]?")
+_SENTENCE = re.compile(r".+?(?:[。！？]|[.,:] |$)")
 
 
 def prepared(messages: Sequence[ModelMessage]) -> str:
-    """The answer to the newest message of a person, when it is in a language that the weights do not speak; else empty."""
+    """The answer to the newest message of a person, when it is a greeting or in a language that the weights do not speak; else empty."""
     newest = next((message.text for message in reversed(messages) if message.role is Role.USER), "")
     said = newest.rpartition(NOTES_END)[2]  # what was recalled may be in another language
     language = guess(said)
-    if language not in _WHO:
-        return ""
     first = _GREETING if is_greeting(said) else _OTHERWISE
-    return f"{first[language]}{_WHO[language]}"
+    return f"{first[language]}{_WHO[language]}" if language in first else ""
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -43,8 +43,8 @@ class OpenAIModel:
 
     `base_url` is the part before `/chat/completions`. `api_key` may be empty (local servers). `context_window` in tokens; `answer_tokens`: how many
     of them are kept for the longest answer that is set, 0 where none is or the window is not known. `count_tokens` is used when
-    the provider names no usage. `temperature` and `max_output_tokens` hold for requests that name none of their own. Limits in seconds: `connect_s`
-    to connect, `first_byte_s` until the first byte of the answer, `stall_s` between bytes, `timeout_s` for the whole request, the consumer's own time
+    the provider names no usage. `temperature` and `max_output_tokens` hold for requests that name none of their own. Limits in seconds:
+    `first_byte_s` until the first byte of the answer, `stall_s` between bytes, `timeout_s` for the whole request, the consumer's own time
     included. `keep_alive` False: a new connection for each request.
 
     Loopback addresses are reached directly, everything else by the proxy the environment names. Redirects are not followed: they would carry the
@@ -65,47 +65,21 @@ class OpenAIModel:
         temperature: float | None = None,
         max_output_tokens: int | None = None,
         answer_tokens: int = 0,
-        connect_s: float = 5.0,
         first_byte_s: float = 120.0,
         stall_s: float = 60.0,
         timeout_s: float = 300.0,
         keep_alive: bool = True,
     ) -> None:
-        self._model = model
-        self._provider = provider
-        self._context_window, self._answer_tokens = context_window, answer_tokens
+        self.name, self.provider = model, provider
+        self.context_window, self.answer_tokens = context_window, answer_tokens
+        self.supports_tools, self.sees_images = supports_tools, sees_images
         self._count_tokens = count_tokens
-        self._abilities = outgoing.Abilities(tools=supports_tools, images=sees_images)
         self._first_byte_s, self._stall_s, self._timeout_s = first_byte_s, stall_s, timeout_s
         self._secrets = (api_key,)
         self._temperature, self._max_output_tokens = temperature, max_output_tokens
         self._dialect = Dialect()
         self._closed = False
-        self._client = connect(base_url, api_key, connect_s=connect_s, timeout_s=timeout_s, keep_alive=keep_alive)
-
-    @property
-    def name(self) -> str:
-        return self._model
-
-    @property
-    def provider(self) -> str:
-        return self._provider
-
-    @property
-    def context_window(self) -> int:
-        return self._context_window
-
-    @property
-    def answer_tokens(self) -> int:
-        return self._answer_tokens
-
-    @property
-    def supports_tools(self) -> bool:
-        return self._abilities.tools
-
-    @property
-    def sees_images(self) -> bool:
-        return self._abilities.images
+        self._client = connect(base_url, api_key, timeout_s=timeout_s, keep_alive=keep_alive)
 
     async def close(self) -> None:
         """Closes all connections; a second call does nothing. A request after it raises ModelBusy."""
@@ -150,7 +124,8 @@ class OpenAIModel:
             if self._closed:
                 raise ModelBusy("the model client is closed")
             dialect = self._dialect
-            body = outgoing.body(request, model=self._model, dialect=dialect, abilities=self._abilities)
+            abilities = outgoing.Abilities(tools=self.supports_tools, images=self.sees_images)
+            body = outgoing.body(request, model=self.name, dialect=dialect, abilities=abilities)
             problem = await self._ask(body, deadline)
             if isinstance(problem, httpx2.Response):
                 return problem

@@ -110,7 +110,8 @@ ModelEvent: TypeAlias = TextDelta | ReasoningDelta | Finished
 
 class ChatModel(Protocol):
     """`name` is what receipts show; `context_window` is in tokens; `answer_tokens`: the longest answer that is set, which the window must hold beside
-    the prompt, 0 for none (RS-63); `provider` says what kind answers (openai, demo, scripted)."""
+    the prompt, 0 for none (RS-63); `provider` says what kind answers (openai, demo, scripted); `sees_images`: whether `ModelMessage.images` may be
+    sent."""
 
     @property
     def name(self) -> str: ...
@@ -130,6 +131,11 @@ class ChatModel(Protocol):
     @property
     def sees_images(self) -> bool: ...
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]: ...
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Deltas as they come, then one `Finished`. May be called many times at once. Raises ModelError, also in between, and then there is no
+        `Finished`; leaving or cancelling the iteration ends the request."""
+        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Closes all connections; a second call does nothing. A request after it raises ModelBusy."""
+        ...

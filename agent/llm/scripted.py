@@ -82,6 +82,8 @@ class ScriptedModel:
     `requests` holds every request in order; `cancelled` counts streams that were left before their end; `sleep` replaces the clock of pauses.
     """
 
+    provider = "scripted"
+
     def __init__(
         self,
         script: Script,
@@ -97,34 +99,10 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self.cancelled = 0
         self._answer: Callable[[ModelRequest], Reply] = script if callable(script) else _from_list(script)
-        self._name, self._context_window, self._answer_tokens = name, context_window, answer_tokens
-        self._supports_tools, self._sees_images = supports_tools, sees_images
+        self.name, self.context_window, self.answer_tokens = name, context_window, answer_tokens
+        self.supports_tools, self.sees_images = supports_tools, sees_images
         self._sleep, self._count_tokens = sleep, count_tokens
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def provider(self) -> str:
-        return "scripted"
-
-    @property
-    def context_window(self) -> int:
-        return self._context_window
-
-    @property
-    def answer_tokens(self) -> int:
-        return self._answer_tokens
-
-    @property
-    def supports_tools(self) -> bool:
-        return self._supports_tools
-
-    @property
-    def sees_images(self) -> bool:
-        return self._sees_images
 
     async def close(self) -> None:
         self._closed = True

@@ -12,7 +12,6 @@ from agent.errors import ModelError, TranscriptionFailed
 from agent.llm.connection import connect
 
 TIMEOUT_S = 60.0
-CONNECT_S = 5.0
 
 
 class EndpointTranscriber:
@@ -28,7 +27,7 @@ class EndpointTranscriber:
         try:
             async with (
                 asyncio.timeout(TIMEOUT_S),
-                connect(self._base_url, self._api_key, connect_s=CONNECT_S, timeout_s=TIMEOUT_S, keep_alive=False) as client,
+                connect(self._base_url, self._api_key, timeout_s=TIMEOUT_S, keep_alive=False) as client,
             ):
                 answer = await client.audio.transcriptions.create(model=self._model, file=(name, data, mime), response_format="json")
         except openai.APIStatusError as error:

@@ -14,7 +14,7 @@ from agent.llm.port import ToolSpec
 class Tool(Protocol):
     """`arguments` is the pydantic model its call must fit; `call` gets a checked instance and returns text for the model.
 
-    It raises ToolFailed with a sentence for the model when it cannot; it takes no scope argument, the runtime's owner built it for one (WD-9).
+    It raises ToolFailed when it cannot; it takes no scope argument, the runtime's owner built it for one (WD-9).
     Blocking work inside it goes to a thread. `foreign`: what it returns was written by others, as pages of the web are; memory tools are not (WD-67).
     """
 
@@ -23,11 +23,13 @@ class Tool(Protocol):
     arguments: type[BaseModel]
     foreign: bool
 
-    async def call(self, arguments: BaseModel) -> str: ...
+    async def call(self, arguments: BaseModel) -> str:
+        """Text for the model. `arguments` is an instance of the class of that name."""
+        ...
 
 
 class ToolFailed(Exception):
-    pass
+    """The tool could not; the text is a sentence for the model."""
 
 
 def spec_of(tool: Tool) -> ToolSpec:

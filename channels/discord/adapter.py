@@ -23,7 +23,7 @@ from channels.discord.edge import Edge
 from channels.discord.fetching import LIMIT_S, download
 from channels.discord.intents import INTENT_MISSING
 from channels.discord.interactions import Pending
-from channels.discord.outcomes import ERRORS, RECEIVING, fault_of, is_edge_block, outcome_of, said
+from channels.discord.outcomes import ERRORS, RECEIVING, fault_of, is_edge_block, is_limit, outcome_of, said
 from channels.discord.places import Places
 from channels.discord.position import Position
 from channels.discord.reading import CURSOR, Greeted, Reader
@@ -246,7 +246,7 @@ class DiscordChannel:
             if isinstance(fault, CredentialRefused):
                 raise fault from error
             log.info("%s: the API did not answer: %s", self.account, said(error))
-            return is_edge_block(error)
+            return is_limit(error)
         return True
 
     # Out

@@ -15,7 +15,7 @@ from discord.http import handle_message_parameters
 from channels.discord.buttons import view_of
 from channels.discord.client import GatewayClient
 from channels.discord.interactions import Pending
-from channels.discord.outcomes import ARCHIVED, EMPTY, INTERACTION_GONE, MALFORMED, code_of, is_too_large
+from channels.discord.outcomes import ARCHIVED, EMPTY, INTERACTION_GONE, LOCKED, MALFORMED, code_of, is_message_gone, is_too_large
 from channels.discord.settings import CAPABILITIES
 from channels.message import Action, clean, is_blank
 from channels.port import Capabilities, OutboundPart
@@ -31,7 +31,7 @@ FILES_MAX = 10
 NoteKey: TypeAlias = Literal["sent_outside_thread", "file_too_large"]
 Note: TypeAlias = Callable[[NoteKey, str], str]
 _NOTES: dict[NoteKey, str] = {
-    "sent_outside_thread": "(The thread is archived, so the answer is here.)",
+    "sent_outside_thread": "(The thread is closed, so the answer is here.)",
     "file_too_large": "(The file was too large to be sent here.)",
 }
 
@@ -127,22 +127,24 @@ class Courier:
             return (await self._post(post),)
         except discord.HTTPException as error:
             match code_of(error):
-                case code if code == ARCHIVED:
+                case code if code in (ARCHIVED, LOCKED):
                     return await self._past_the_archive(post)
                 case _ if post.files and is_too_large(error):
                     return (await self._post(self._without_files(post)),)
+                case _ if post.reply_to and is_message_gone(error):  # a server that does not heed `fail_if_not_exists`
+                    return (await self._post(replace(post, reply_to="")),)
                 case code if code in (MALFORMED, EMPTY):
                     return await self._plainer(post)
                 case _:
                     raise
 
     async def _past_the_archive(self, post: Post) -> tuple[str, ...]:
-        """An archived thread is opened once, where we may; else the channel it hangs on gets the answer, and a note (CH-183)."""
+        """A thread that is archived or locked is opened once, where we may; else the channel it hangs on gets the answer, and a note (CH-183)."""
         try:
             await self._client.http.edit_channel(int(post.channel_id), archived=False)
             return (await self._post(post),)
         except discord.HTTPException as error:
-            log.info("an archived thread cannot be opened: %s", error.status)
+            log.info("a closed thread cannot be opened: %s", error.status)
         thread = self._client.get_channel(int(post.channel_id))
         parent_id = str(thread.parent_id) if isinstance(thread, discord.Thread) else ""
         parent_id = parent_id or await self._parent(post.channel_id)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from channels.newest import keep_newest
+
 GROUP = (20, timedelta(minutes=1))  # edits counted: field reports say so, nothing else depends on it
 ACCOUNT = (30, timedelta(seconds=1))
 CHATS_MAX = 2_000
@@ -28,8 +30,7 @@ class Pace:
             said = self._said.pop(key, None) or deque(maxlen=max(GROUP[0], ACCOUNT[0]))
             said.append(self.clock())
             self._said[key] = said  # at the end: the chats that were silent longest are forgotten first
-        while len(self._said) > CHATS_MAX:
-            del self._said[next(iter(self._said))]
+        keep_newest(self._said, CHATS_MAX)
 
     def allows(self, chat_id: str) -> bool:
         """May something be said that can as well be left out? A group's id is negative."""

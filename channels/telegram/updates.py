@@ -1,34 +1,13 @@
 """The parts of an update that we read, as the Bot API sends them. Unknown fields are left alone; a wrong type or a missing field raises.
 
-Ids are numbers there and texts here (CH-1): some pass 2^53, and nobody counts with them.
+Telegram leaves out what is not there; some compatible servers say null, which is the same.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias, cast
+from pydantic import Field
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-
-
-def _id(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("an id is a whole number or a text")
-    return str(value)
-
-
-Id: TypeAlias = Annotated[str, BeforeValidator(_id)]
-
-
-class Frame(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out_nulls(cls, given: object) -> object:
-        """Telegram leaves out what is not there; some compatible servers say null."""
-        if not isinstance(given, dict):
-            return given
-        return {name: value for name, value in cast("dict[str, object]", given).items() if value is not None}
+from channels.frame import Frame, Id
 
 
 class User(Frame):

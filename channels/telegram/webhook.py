@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from telegram import WebhookInfo
 
 from channels.errors import ChannelError, ConnectionLost, CredentialRefused
+from channels.given import ReadFile, no_file
 from channels.message import Account
 from channels.port import Deliver, WebhookRequest, WebhookResponse
-from channels.telegram.adapter import ReadFile, TelegramChannel, no_file
+from channels.telegram.adapter import TelegramChannel
 from channels.telegram.api import Api
 from channels.telegram.settings import TelegramSettings
+from channels.telegram.side_calls import answer_presses, register_menus
 
 SECRET_HEADER = "x-telegram-bot-api-secret-token"
 LOOK_EVERY_S = 60.0
@@ -56,7 +58,7 @@ class TelegramWebhook(TelegramChannel):
         )
         self._deliver = deliver
         try:
-            await self.register_menus(api)
+            await register_menus(api, self.account, self.settings.menus)
             while True:
                 info = await api.bot.get_webhook_info()
                 if info.url != self._url:
@@ -88,7 +90,7 @@ class TelegramWebhook(TelegramChannel):
         except ChannelError:  # draining: it comes again after the start
             return WebhookResponse(status=503)
         if api := self.api:
-            await self.answer_presses(api, [raw], events, accepted)
+            await answer_presses(api, self.account, [raw], events, accepted)
         return WebhookResponse()
 
     def _fails(self, info: WebhookInfo) -> bool:

@@ -49,8 +49,8 @@ class Wire(BaseRequest):
         self.session()
 
     async def shutdown(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._session is not None and self._session.connector is not None:
+            await self._session.connector.close()  # the session keeps it: what still looks for its proxy finds a closed pool, and not none at all
 
     def session(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -100,11 +100,6 @@ def open_file(data: bytes, key: bytes) -> bytes:
     return _opened(data, key)
 
 
-def seal_file(data: bytes, key: bytes) -> bytes:
-    """The inverse of `open_file`."""
-    return _sealed(data, key)
-
-
 def file_key(spelled: str) -> bytes:
     """The 32 bytes of a file's key in base64, with or without its last `=`. ValueError for anything else."""
     try:

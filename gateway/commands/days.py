@@ -12,7 +12,7 @@ from gateway.commands.dreams import day_in, today_of, within
 from gateway.commands.memory import follow
 from gateway.commands.scoped import of_scope
 from gateway.commands.summary import reason_words
-from gateway.job_store import find_job
+from gateway.jobs.table import find_job
 from gateway.summary_plan import DAILY
 from memory.file_errors import FileUnreadable
 from memory.layout import daily_path

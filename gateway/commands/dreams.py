@@ -26,6 +26,7 @@ from memory.schedule import local_date
 from memory.scopes import Scope
 
 PROPOSALS_SHOWN, LINES_SHOWN = 5, 40
+_REFUSED = {"per_day": "dream_enough", "no_model": "dream_no_model"}
 TEXT_MAX = 6_000  # characters of a file in one answer
 
 
@@ -48,7 +49,7 @@ async def dream(around: Around, asked: Asked, scope: Scope) -> str:
     if got.running_since is not None:
         return asked.say("dream_runs", since=duration(asked.now - got.running_since, asked.language))
     if got.refused:
-        return asked.say("dream_enough", limit=around.house.config().dream.manual_per_day)
+        return asked.say(_REFUSED[got.refused], limit=around.house.config().dream.manual_per_day)
     around.desks.wake_jobs()
     return asked.say("dream_started_clamped" if got.clamped else "dream_started", days=got.days)
 
@@ -96,7 +97,7 @@ async def _one(around: Around, asked: Asked, scope: Scope) -> Open | str:
     waiting = await _waiting(around, scope)
     if asked.words:
         found = next((each for each in waiting if each.id == asked.words[0]), None)
-        return found or asked.say("proposal_unknown", id=asked.words[0])
+        return found or asked.say("proposal_unknown", id=asked.words[0][:40])
     if not waiting:
         return asked.say("proposals_none")
     if len(waiting) > 1:
@@ -110,7 +111,7 @@ async def show(around: Around, asked: Asked, scope: Scope) -> str | Answer:
     waiting = await _waiting(around, scope)
     chosen = [each for each in waiting if not asked.words or each.id == asked.words[0]]
     if not chosen:
-        return asked.say("proposal_unknown", id=asked.words[0]) if asked.words else asked.say("proposals_none")
+        return asked.say("proposal_unknown", id=asked.words[0][:40]) if asked.words else asked.say("proposals_none")
     parts = [await _shown(around, asked, scope, each) for each in chosen[:PROPOSALS_SHOWN]]
     if len(chosen) > PROPOSALS_SHOWN:
         parts.append(asked.say("and_more", count=len(chosen) - PROPOSALS_SHOWN))

@@ -12,7 +12,7 @@ from gateway.commands.scoped import of_scope
 from gateway.forgetting import OPEN_FOR, ForgettingExpired, Match
 from gateway.memory_status import title_of
 from gateway.outbox_rules import OPEN
-from memory import conversations
+from memory import message_changes
 from memory.schema import inbox as arrivals
 from memory.schema import messages, outbox
 from memory.scopes import ROOT, Kind, Scope
@@ -50,7 +50,8 @@ async def forget(around: Around, asked: Asked, scope: Scope) -> str | Answer:
     choices: list[tuple[str, str]] = []
     if found.matches:
         choices.append(("button_forget", confirm))
-        lines = [asked.say("forget_head", count=len(found.matches)), where, *lines, asked.say("forget_confirm", command=confirm)]
+        ask = asked.say("forget_confirm", command=confirm)
+        lines = [asked.say("forget_head", count=len(found.matches)), where, *lines, "", ask]  # after a list Markdown needs a line between
     else:
         lines = [asked.say("forget_head_messages", count=found.messages), where]
     if found.messages:
@@ -73,7 +74,7 @@ async def _confirmed(around: Around, asked: Asked, scope: Scope, code: str, *, w
     except ForgettingExpired:
         return asked.say("forget_over")
     await around.db.write(lambda connection: _forget_the_question(connection, asked))
-    told = ", ".join(f"{store} {count}" for store, count in counts.items() if count) or "0"
+    told = ", ".join(asked.say(f"forgot_{store}", count=count) for store, count in counts.items()) or "0"
     where = await around.db.read(lambda connection: _where(connection, asked, scope))
     return f"{asked.say('forgotten', counts=told)}\n{where}"
 
@@ -91,7 +92,7 @@ def _where(connection: sa.Connection, asked: Asked, scope: Scope) -> str:
 def _forget_the_question(connection: sa.Connection, asked: Asked) -> None:
     """The question held what was to be forgotten, and so did the list that answered it: both leave the log and what was sent."""
     for row in _questions(connection, asked, but=asked.call.row_id):
-        conversations.forget(connection, row.id)
+        message_changes.forget(connection, row.id)
         if row.role != "notice" and row.delivery_id:
             inbox.forget_words(connection, row.id)
             for part in connection.execute(_PARTS, {"delivery": row.delivery_id}).all():

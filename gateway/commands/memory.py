@@ -7,11 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway import index_rebuild, job_store, memory_export, receipt_view
+from gateway import index_rebuild, memory_export, receipt_view
 from gateway.commands.asked import Around, Asked
 from gateway.commands.scoped import of_scope
 from gateway.followups import Wanted, await_results
-from gateway.job_store import Job
+from gateway.jobs.table import Job, enqueue
 from gateway.recalling import REASONS
 from gateway.whys import Chain, Line
 from memory import conversations
@@ -24,6 +24,8 @@ SNIPPET_MAX = 200  # characters of a hit; a chat is no page
 WHY_SHOWN = 20
 SECTIONS = frozenset({"tools", "instructions", "saved", "history", "time", "message"})  # of a prompt, as `agent.prompt` names them
 
+NEAREST = 3  # finds that are listed at least, though they fit badly: a person sees at once what they are worth
+
 
 @of_scope
 async def status(around: Around, asked: Asked, scope: Scope) -> str:
@@ -32,7 +34,8 @@ async def status(around: Around, asked: Asked, scope: Scope) -> str:
 
 @of_scope
 async def search(around: Around, asked: Asked, scope: Scope) -> str:
-    """Hits of this scope alone, filtered before they are ranked (WD-10, WD-102)."""
+    """Hits of this scope alone, filtered before they are ranked (WD-10, WD-102). What does not fit is named apart, and no more of it
+    than makes three lines in all."""
     if not asked.rest:
         return asked.say("memory_search_usage", command=asked.line)
     config = around.house.config()
@@ -42,13 +45,16 @@ async def search(around: Around, asked: Asked, scope: Scope) -> str:
     if found.mode == "failed":
         return asked.say("memory_search_failed")
     lines = [
-        asked.say("memory_hit", path=hit.path, line=hit.first_line, date=f" · {hit.date}" if hit.date else "", text=text)
+        (hit.fits, asked.say("memory_hit", path=hit.path, line=hit.first_line, date=f" · {hit.date}" if hit.date else "", text=text))
         for hit in found.hits
         if (text := _short(hit.snippet))
     ]
     if not lines:
         return asked.say("memory_search_none", saved=asked.command("memory", "list"))
-    return "\n".join([*lines, *([asked.say("memory_search_words")] if found.mode == "words" else [])])
+    fitting = [line for fits, line in lines if fits]
+    others = [line for fits, line in lines if not fits][: max(NEAREST - len(fitting), 0)]
+    apart = [asked.say("memory_search_nearest"), *others] if others else []
+    return "\n".join([*fitting, *apart, *([asked.say("memory_search_words")] if found.mode == "words" else [])])
 
 
 async def rebuild(around: Around, asked: Asked) -> str:
@@ -66,7 +72,7 @@ async def begin(around: Around, asked: Asked, what: str, job: Job) -> None:
     """Enqueue a job whose result is told here (lane B). The same command again, after a crash, begins nothing anew."""
 
     def work(connection: sa.Connection) -> None:
-        job_id = job_store.enqueue(connection, job)
+        job_id = enqueue(connection, job)
         follow(connection, asked, what, [job_id], scope=job.scope)
 
     await around.db.write(work)

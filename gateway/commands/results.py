@@ -16,7 +16,7 @@ from gateway.dream_night import CHANGED, NO_MODEL, NOTHING_NEW, REFUSED
 from gateway.dreaming import Dreaming
 from gateway.entries import ASKED
 from gateway.followups import Told, Wanted, Words
-from gateway.job_store import JobRow
+from gateway.jobs.table import JobRow
 from gateway.language import say
 from gateway.summarist import NO_MODEL as NO_TEXT_MODEL
 from gateway.summarizing import UNCHANGED

@@ -22,7 +22,7 @@ from memory import conversations
 from memory.extract import shortened
 from memory.saved.clearing import OPEN_FOR, ClearingExpired, Question
 from memory.saved.rows import ListKey, ListKind, Memory, character_list, global_list, space_list
-from memory.saved.store import Outcome, Result
+from memory.saved.writing import Outcome, Result
 from memory.schema import spaces
 
 ROWS_A_PAGE = 15

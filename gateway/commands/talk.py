@@ -176,7 +176,7 @@ def _still(around: Around, asked: Asked) -> None:
 
 def _end_talk(connection: sa.Connection, asked: Asked) -> None:
     """The same for what is stored, so that no start takes it up again."""
-    inbox.end_open(connection, asked.chat.id, asked.call.row_id, rule="reset", now=asked.now)
+    inbox.end_open(connection, asked.chat.id, asked.call.row_id, now=asked.now)
     outbox_store.cancel(connection, asked.address, asked.now)
 
 

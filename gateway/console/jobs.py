@@ -17,7 +17,8 @@ def job_list(state: Annotated[str, typer.Option(help="Only those in this state."
     """List background jobs, last changed first."""
     jobs = admin(config, "job list", state=state)["jobs"]
     for job in jobs:
-        print(f"{job['id']:>6}  {job['state']:<9} {job['kind']:<16} {job['key']}  {job['error']}".rstrip())
+        became = job["error"] or (job["skipped"] and f"nothing to do: {job['skipped']}")
+        print(f"{job['id']:>6}  {job['state']:<9} {job['kind']:<16} {job['key']}  {became}".rstrip())
     if not jobs:
         print("no jobs")
 

@@ -84,17 +84,17 @@ BEGUN = web.RequestKey("begun", web.StreamResponse)
 log = logging.getLogger(__name__)
 
 
-def new_app(door: Door, *, body_max: int = BODY_MAX, static: Path = STATIC) -> web.Application:
+def new_app(door: Door, *, body_max: int = BODY_MAX) -> web.Application:
     """An application with the page at `/` and `/static`, and no other route yet. `body_max` in bytes, for bodies that are read whole."""
     app = web.Application(middlewares=[errors(), door.middleware()], client_max_size=body_max)
     app.on_response_prepare.append(_prepare)
-    index = static / "index.html"
+    index = STATIC / "index.html"
 
     async def page(request: web.Request) -> web.FileResponse:
         return web.FileResponse(index)
 
     app.router.add_get("/", page)
-    app.router.add_static("/static", static)
+    app.router.add_static("/static", STATIC)
     return app
 
 

@@ -16,7 +16,7 @@ from gateway.person import Person
 from gateway.saved_desk import Allowed, Change, SavedDesk
 from gateway.saved_shelves import NotYours, Shelf, Shelves, Wish
 from memory.saved.rows import CHANNEL_MAX, CHANNELS_MAX, TAG_MAX, ListKind, Memory
-from memory.saved.store import Outcome, Result
+from memory.saved.writing import Outcome, Result
 
 STATES = ("", "active", "dormant", "pinned", "archived")
 CONTENT_READ_MAX = 20_000  # characters that are taken in at all; how many may be saved is told with the exact numbers
@@ -69,7 +69,13 @@ class MemoryRoutes:
         shelves = await self._shelves.of(person)
         rows = await self._desk.rows([each.key for each in shelves if each.manages])
         channels = await self._shelves.channels(person, {each.key.owner for each in shelves if each.key.kind is ListKind.SPACE and each.manages})
-        return answer({"lists": [shelf(each, rows) for each in shelves], "channels": channels, "limits": self._limits()})
+        return answer({"lists": [shelf(each, rows, saves=self._saves(each)) for each in shelves], "channels": channels, "limits": self._limits()})
+
+    def _saves(self, each: Shelf) -> bool:
+        """Without tools a model saves nothing in a talk. A list of no character in the configuration is for all of them."""
+        config = self._config()
+        cast = [config.characters[each.character]] if each.character in config.characters else config.characters.values()
+        return any(config.account(character.model).calls_tools for character in cast)
 
     async def list_rows(self, request: web.Request) -> web.Response:
         """The rows of a list, of all characters (`list=character` without one), or of everything one's own; `state` filters."""
@@ -83,7 +89,7 @@ class MemoryRoutes:
             raise HttpFault(400, "bad_field", "error_bad_field", param="state", field="state", reason=reason)
         wanted = [row for row in shown if not state or (row.pinned if state == "pinned" else state_of(row, ageing_on=ageing_on) == state)]
         faces = await self._faces(person, wanted)
-        lists = [shelf(each, rows if each.manages else shown) for each in shelves]
+        lists = [shelf(each, rows if each.manages else shown, saves=self._saves(each)) for each in shelves]
         return answer({"items": [item(row, faces, ageing_on=ageing_on) for row in wanted], "limits": {**self._limits(), "lists": lists}})
 
     async def get(self, request: web.Request) -> web.Response:

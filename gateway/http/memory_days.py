@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ class MemoryDayRoutes:
                 "path": path,
                 "hash": found.hash if found else None,
                 "diary": diary,
-                "sections": sections(text, rows),
+                "sections": await asyncio.to_thread(sections, text, rows),  # seconds, for a large file
             }
         )
 

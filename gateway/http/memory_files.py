@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -131,6 +132,7 @@ class MemoryFileRoutes:
         if found is None or listed is None:
             raise not_found()
         rows = await self._db.read(partial(provenance.lines_of, scope=str(scope), path=found.path))
+        lines, shown = await asyncio.to_thread(lambda: (marks(found.content, rows), blocks(found.content)))  # seconds, for a large file
         return answer(
             {
                 "path": found.path,
@@ -139,8 +141,8 @@ class MemoryFileRoutes:
                 "hash": found.hash,
                 "changed_at": datetime.fromtimestamp(listed[1].changed_ns / 1e9, UTC),
                 "editable": found.role not in READ_ONLY,
-                "lines": marks(found.content, rows),
-                "blocks": blocks(found.content),
+                "lines": lines,
+                "blocks": shown,
             }
         )
 

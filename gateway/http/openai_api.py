@@ -25,10 +25,10 @@ from gateway.config import Config
 from gateway.http.asker import language_of, require_person
 from gateway.http.base import answer
 from gateway.http.body import body
-from gateway.http.chats import refusal
 from gateway.http.fault import HttpFault, not_found
 from gateway.http.openai_shapes import BODY_MAX, Completion, Written, bytes_of, model_json, models_json
 from gateway.http.sse_writer import EventWriter, has_left
+from gateway.http.talk import refusal
 from gateway.person import Person
 from gateway.progress import Appended, Ended, Grown, Restarted, Step
 from gateway.stateless import UNKEPT, Asked, Stateless

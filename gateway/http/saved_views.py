@@ -14,7 +14,7 @@ from gateway.http.base import Body, HttpFault, answer, language_of, not_found
 from gateway.saved_shelves import Shelf, Wish
 from memory.saved.journal import Entry
 from memory.saved.rows import ListKey, ListKind, Memory
-from memory.saved.store import Batch, Limits, Outcome, Result
+from memory.saved.writing import Batch, Limits, Outcome, Result
 
 Short = Annotated[str, StringConstraints(max_length=200)]
 ListName = Literal["global", "character", "space"]
@@ -96,8 +96,9 @@ def count(rows: Sequence[Memory], key: ListKey) -> dict[str, int]:
     return {"unpinned": sum(1 for row in rows if row.key == key) - pinned, "pinned": pinned}
 
 
-def shelf(each: Shelf, rows: Sequence[Memory]) -> dict[str, Any]:
-    shown: dict[str, Any] = {"list": each.key.kind.value, "manages": each.manages, **count(rows, each.key)}
+def shelf(each: Shelf, rows: Sequence[Memory], *, saves: bool) -> dict[str, Any]:
+    """`saves`: whether a model that answers there can save by itself."""
+    shown: dict[str, Any] = {"list": each.key.kind.value, "manages": each.manages, "saves": saves, **count(rows, each.key)}
     if each.key.character:
         shown |= {"character": each.character, "character_name": each.character_name}
     if each.key.kind is ListKind.SPACE:

@@ -6,7 +6,7 @@ The values are the JSON of docs/http-api.md, field by field. Times are aware UTC
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -192,8 +192,11 @@ class ScheduleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsView:
+    """`names`: what people call the scopes of these."""
+
     jobs: tuple[JobView, ...]
     schedule: tuple[ScheduleView, ...]
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class OperatorView(Protocol):

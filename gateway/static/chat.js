@@ -294,7 +294,7 @@ class ChatPage {
     if (this.castShown === shown) return;
     this.castShown = shown;
     const names = castNames(characters, cast);
-    if (chat.challenge) replace(this.characterPlace, h("span", { class: "dim" }, names));
+    if (chat.challenge) replace(this.characterPlace, h("span", { class: "hint" }, names));
     else if (cast.length > 1) replace(this.characterPlace, this.#castButton(names));
     else replace(this.characterPlace, this.#castSelect(characters, cast[0], chat.kind === "challenge"));
   }

@@ -198,7 +198,7 @@ export class SavedPane {
     return emptyState(
       "book",
       t(`saved.empty.${this.list.list}`),
-      t("saved.emptyText"),
+      t(this.list.saves ? "saved.emptyText" : "saved.emptyText.byHand"),
       h("button", { type: "button", class: "button", onclick: () => this.#add() }, icon("plus"), t("saved.add")),
     );
   }

@@ -168,9 +168,10 @@ function details(list) {
         "li",
         { class: state === "resolved" ? "is-resolved" : null },
         h("span", { class: "detail-kind" }, t(`recall.detail.${kind}`)),
+        " ",
         h("span", { lang: guessLang(text) }, text),
-        due && h("span", { class: "hint num" }, day(due, { dateStyle: "medium" })),
-        state === "resolved" && h("span", { class: "hint" }, t("recall.resolved")),
+        due && [" ", h("span", { class: "hint num" }, day(due, { dateStyle: "medium" }))],
+        state === "resolved" && [" ", h("span", { class: "hint" }, t("recall.resolved"))],
       ),
     ),
   );

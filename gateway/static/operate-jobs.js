@@ -3,15 +3,16 @@
 import { request } from "./api.js";
 import { pill, segmented } from "./controls.js";
 import { h, replace } from "./dom.js";
-import { t, term, tn } from "./i18n.js";
+import { number, t, term, tn } from "./i18n.js";
 import { icon } from "./icons.js";
 import { section } from "./page.js";
 import { keepFresh } from "./refresh.js";
 import { emptyState, explain } from "./states.js";
 import { toast } from "./toast.js";
-import { absolute, ago } from "./when.js";
+import { absolute, ago, day } from "./when.js";
 
 const STATES = ["", "waiting", "running", "parked", "done", "cancelled"];
+const QUIET = ["file", "told"];
 const TONES = { running: "good", parked: "warn" };
 
 export function jobsView(place, { signal }) {
@@ -29,14 +30,14 @@ export function jobsView(place, { signal }) {
           ? h(
               "ul",
               { class: "rows" },
-              data.jobs.map((job) => jobRow(job, () => again())),
+              data.jobs.map((job) => jobRow(job, data.names, () => again())),
             )
           : emptyState("clock", t("jobs.none"), t("jobs.noneText")),
       );
       replace(
         schedule,
         data.schedule.length
-          ? h("ul", { class: "rows" }, data.schedule.map(scheduleRow))
+          ? h("ul", { class: "rows" }, data.schedule.map((run) => scheduleRow(run, data.names)))
           : emptyState("clock", t("jobs.noSchedule"), t("jobs.noScheduleText")),
       );
       return [];
@@ -55,10 +56,10 @@ export function jobsView(place, { signal }) {
   answer.hidden = false;
 }
 
-function jobRow(job, again) {
+function jobRow(job, names, again) {
   const startable = ["waiting", "parked"].includes(job.state);
-  const about = [job.scope, job.key].filter(Boolean).join(" · ");
-  const why = [job.error_class, resultText(job.result)].filter(Boolean).join(": ");
+  const about = [names[job.scope] ?? job.scope, dateOf(job.key)].filter(Boolean).join(" · ");
+  const why = [job.error_class && term("jobError", job.error_class), resultText(job)].filter(Boolean).join(": ");
   return h(
     "li",
     { class: "row is-top" },
@@ -71,7 +72,7 @@ function jobRow(job, again) {
         h("span", { class: "row-title" }, term("jobKind", job.kind)),
         pill(term("jobState", job.state), TONES[job.state] ?? "calm"),
       ),
-      about && h("p", { class: "hint" }, h("bdi", {}, about)),
+      about && h("p", { class: "hint", title: [job.scope, job.key].filter(Boolean).join(" · ") }, h("bdi", {}, about)),
       why && h("p", { class: "hint" }, why),
       h(
         "p",
@@ -91,14 +92,30 @@ function jobRow(job, again) {
   );
 }
 
-/** What came of a job: a sentence, or its facts in a row. */
-function resultText(result) {
-  if (result === null || typeof result !== "object") return String(result ?? "");
-  return Object.entries(result)
-    .filter(([, value]) => value !== null && value !== "")
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`)
-    .join(", ");
+/** The local date at the end of a key, as people write it. */
+function dateOf(key) {
+  const found = /(?:^|:)(\d{4}-\d\d-\d\d)$/.exec(key);
+  return found ? day(found[1], { dateStyle: "medium" }) : "";
 }
+
+/** What came of a job: why nothing was to be done, or its facts in a row. Keys of files and of commands say nothing to people. */
+function resultText({ kind, state, result }) {
+  if (result === null || typeof result !== "object") return String(result ?? "");
+  if (result.skipped) return term("jobSkipped", result.skipped.replace(/[^A-Za-z]+/g, "_"));
+  const found = facts(result).join(", ");
+  if (!found) return state === "done" ? t("jobs.nothing") : "";
+  return kind === "housekeeping" ? t("jobs.cleared", { what: found }) : found;
+}
+
+function facts(result) {
+  return Object.entries(result).flatMap(([name, value]) => {
+    if (!value || (Array.isArray(value) && !value.length) || QUIET.includes(name)) return [];
+    if (typeof value === "object" && !Array.isArray(value)) return facts(value);
+    return [[term("jobResult", name), value === true ? "" : factText(value)].filter(Boolean).join(" ")];
+  });
+}
+
+const factText = (value) => (Array.isArray(value) ? value.map(factText).join(", ") : typeof value === "number" ? number(value) : String(value));
 
 async function runNow(button, job, again) {
   button.disabled = true;
@@ -112,7 +129,7 @@ async function runNow(button, job, again) {
   }
 }
 
-function scheduleRow({ kind, scope, next_run: next, zone }) {
+function scheduleRow({ kind, scope, next_run: next, zone }, names) {
   return h(
     "li",
     { class: "row" },
@@ -120,7 +137,7 @@ function scheduleRow({ kind, scope, next_run: next, zone }) {
       "div",
       { class: "row-main" },
       h("p", { class: "row-title" }, term("jobKind", kind)),
-      scope && h("p", { class: "hint" }, h("bdi", {}, scope)),
+      scope && h("p", { class: "hint", title: scope }, h("bdi", {}, names[scope] ?? scope)),
     ),
     h("p", { class: "row-side hint" }, ago(next), next && h("span", {}, [absolute(next, zone || undefined), zone.replaceAll("_", " ")].filter(Boolean).join(" · "))),
   );

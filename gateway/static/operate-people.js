@@ -20,7 +20,7 @@ const path = (id) => `/api/operator/people/${encodeURIComponent(id)}`;
 
 export function peopleView(place, { signal, actions }) {
   const content = h("div", {});
-  const waiting = h("div", {});
+  const waiting = h("div", { class: "if-any" });
   let people = [];
   const search = h("input", {
     type: "search",

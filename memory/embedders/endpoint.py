@@ -20,24 +20,23 @@ _SHORTEST = 500
 _TOO_LARGE = frozenset({400, 413, 422})
 
 
-def fingerprint_of(base_url: str, model: str, instruction: str = "") -> str:
+def fingerprint_of(base_url: str, model: str) -> str:
     """What the vectors of this model at this address stand under; told without making the embedder, which loads the SDK."""
-    return f"openai/{base_url}/{model}/{instruction}".rstrip("/")
+    return f"openai/{base_url}/{model}".rstrip("/")
 
 
 class EndpointEmbedder:
-    """`base_url`, `api_key` (empty for none), `model` as the endpoint knows it. `instruction`: put before questions, for models that want one."""
+    """`base_url`, `api_key` (empty for none), `model` as the endpoint knows it."""
 
-    def __init__(self, *, base_url: str, api_key: str, model: str, timeout_s: float = 30.0, instruction: str = "") -> None:
+    def __init__(self, *, base_url: str, api_key: str, model: str, timeout_s: float = 30.0) -> None:
         import openai
 
         self._errors = openai
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=timeout_s)
         self._timeout_s = timeout_s
         self._model = model
-        self._instruction = instruction
         self._dimension = 0
-        self.fingerprint = fingerprint_of(base_url, model, instruction)
+        self.fingerprint = fingerprint_of(base_url, model)
         self.label = model
         self.batch = _BATCH
         self.passage_tokens = 0
@@ -55,7 +54,7 @@ class EndpointEmbedder:
         return found
 
     async def questions(self, texts: Sequence[str]) -> list[Vector | None]:
-        return await self._tolerant([shortened(self._instruction + text, _LONGEST) for text in texts])
+        return await self._tolerant([shortened(text, _LONGEST) for text in texts])
 
     async def close(self) -> None:
         await self._client.close()

@@ -97,9 +97,9 @@ def pieces(entries: Sequence[str], room: int = PIECE) -> list[Piece]:
     return [Piece(text="\n".join(entry for _, entry in piece), first=piece[0][0], last=piece[-1][0]) for piece in found]
 
 
-def groups(count: int, size: int = FAN_IN) -> list[tuple[int, int]]:
-    """How `count` answers are joined: the fewest groups of at most `size`, as even as can be, as begin and end."""
-    many = -(-count // size)
+def groups(count: int) -> list[tuple[int, int]]:
+    """How `count` answers are joined: the fewest groups of at most FAN_IN, as even as can be, as begin and end."""
+    many = -(-count // FAN_IN)
     return [(count * n // many, count * (n + 1) // many) for n in range(many)]
 
 
@@ -107,7 +107,7 @@ def all_details(merged: Answer, inputs: Sequence[Answer]) -> Answer:
     """The joined answer with every detail of its inputs, in the newest state: joining the pieces of one day loses none (RS-163)."""
     kept: dict[str, Detail] = {}
     for detail in (*(detail for each in inputs for detail in each.details), *merged.details):
-        kept[" ".join(detail.text.casefold().split())] = detail
+        kept[detail.sense] = detail
     return replace(merged, details=tuple(kept.values()))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+Audience = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+"""`people` and `personas` of a message; None is all."""
 
 EVERYBODY = ""  # the key of all in the chat; rows for others stand in no prompt
 
@@ -17,3 +20,12 @@ def audience_lists(key: str) -> tuple[list[str] | None, list[str] | None]:
     """The people and the characters that `audience_key` made a key of; None for all."""
     parts = {part[0]: part[2:].split(",") for part in key.split("|") if part}
     return parts.get("p"), parts.get("c")
+
+
+def readable(audiences: Collection[Audience], readers: Collection[str], responder: str) -> tuple[str, ...]:
+    """Keys of the audiences that a reply may use: everybody who will read it is inside `people`, and the responder inside `personas` (RS-185)."""
+    return tuple(
+        audience_key(people, personas)
+        for people, personas in audiences
+        if (people is None or set(readers) <= set(people)) and (personas is None or responder in personas)
+    )

@@ -71,12 +71,11 @@ class Fold:
         return all(row.id in passed for row in self.inputs)
 
 
-def uncovered_days(talk: Iterable[Stamp], covered: Collection[int], clock: Clock) -> list[Day]:
-    """Every logical day with a message that no row stands for, the oldest first, each audience apart."""
+def uncovered_days(waiting: Iterable[Stamp], clock: Clock) -> list[Day]:
+    """The logical days of messages that no row stands for, the oldest first, each audience apart."""
     found: dict[tuple[date, str], list[int]] = defaultdict(list)
-    for message in talk:
-        if message.seq not in covered:
-            found[(clock.day_of(message.at), message.audience)].append(message.seq)
+    for message in waiting:
+        found[(clock.day_of(message.at), message.audience)].append(message.seq)
     return [Day(day=day, audience=audience, seqs=tuple(sorted(seqs))) for (day, audience), seqs in sorted(found.items())]
 
 
@@ -118,15 +117,13 @@ def weeks_to_fold(rows: Sequence[Summary], waiting: Sequence[Day], clock: Clock,
     return folds
 
 
-def to_compress(rows: Sequence[Summary], *, above: bool, passed: Collection[int] = ()) -> Fold | None:
-    """What is folded next while standing text is `above` its share: the oldest month of weeks, then the oldest year of months, then what can be of
+def to_compress(rows: Sequence[Summary], passed: Collection[int] = ()) -> Fold | None:
+    """What is folded next while standing text is above its share: the oldest month of weeks, then the oldest year of months, then what can be of
     one whose newest months stay, for its months alone may be more than the share (RS-164).
 
     None when nothing may be folded further; then the oldest year row is halved (see `to_halve`). `passed`: ids of rows of which nothing is to be made
     but together with others (RS-111).
     """
-    if not above:
-        return None
     return (
         _oldest(rows, Kind.WEEK, Kind.MONTH, month_of, passed, spared=NEWEST_WEEKS)
         or _oldest(rows, Kind.MONTH, Kind.YEAR, year_of, passed, spared=NEWEST_MONTHS)
@@ -177,7 +174,7 @@ def remember(rows: Sequence[Detailed], *, room: int, size: Callable[[str], int])
     newest: dict[str, tuple[int, Detail]] = {}
     for at, row in enumerate(sorted(rows, key=lambda row: (row.last_seq, row.id))):
         for detail in row.details:
-            newest[" ".join(detail.text.casefold().split())] = (at, detail)
+            newest[detail.sense] = (at, detail)
     still = [(at, detail) for at, detail in newest.values() if detail.state == "open"]
     kept: list[Detail] = []
     for _, detail in sorted(still, key=lambda found: (_RANK.get(found[1].kind, 2), found[1].due or "9999", -found[0], found[1].text)):

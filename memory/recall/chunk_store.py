@@ -20,6 +20,8 @@ from memory.index_kinds import MESSAGES
 from memory.recall.chunks import Chunk
 from memory.recall_schema import chunk_messages, chunk_passages, message_chunks
 
+_AT_ONCE = 10_000  # ids in one statement
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
@@ -94,9 +96,11 @@ def by_id(connection: sa.Connection, ids: Collection[int], areas: Collection[Ind
 
 def drop(connection: sa.Connection, ids: Collection[int]) -> list[Gone]:
     """Remove chunks with their words and vectors; returns what the vector index must drop."""
-    if not ids:
-        return []
-    values = {"ids": list(ids)}
+    return [each for some in _portions(ids) for each in _drop(connection, some)]
+
+
+def _drop(connection: sa.Connection, ids: list[int]) -> list[Gone]:
+    values = {"ids": ids}
     passages = connection.execute(_PASSAGES, values).all()
     lexical.drop(connection, MESSAGES, ids)
     for statement in (_DROP_PASSAGES, _DROP_MESSAGES, _DROP):
@@ -119,9 +123,16 @@ def drop_all(connection: sa.Connection, conversation_id: str) -> None:
 
 def _stored(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> list[Stored]:
     held: dict[int, list[int]] = {row.id: [] for row in rows}
-    for row in connection.execute(_MESSAGES, {"ids": list(held)}) if held else ():
-        held[row.chunk_id].append(row.message_seq)
+    for ids in _portions(held):
+        for row in connection.execute(_MESSAGES, {"ids": ids}):
+            held[row.chunk_id].append(row.message_seq)
     return [Stored(**row._mapping, seqs=tuple(held[row.id])) for row in rows]  # pyright: ignore[reportPrivateUsage]  (SQLAlchemy's public name)
+
+
+def _portions(ids: Collection[int]) -> list[list[int]]:
+    """As many as a statement takes: SQLite may stop at 32,766 parameters, PostgreSQL at 65,535, and an old chat has more chunks."""
+    whole = list(ids)
+    return [whole[at : at + _AT_ONCE] for at in range(0, len(whole), _AT_ONCE)]
 
 
 # -- statements, built once ------------------------------------------------------------------------------------------------

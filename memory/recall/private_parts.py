@@ -113,11 +113,6 @@ def wrapped(names: Sequence[str], text: str) -> str:
     return f"{{{{#if {condition}}}}}{text}{{{{/if}}}}"
 
 
-def readable(text: str) -> bool:
-    """Whether every mark in the text is one that can be read; else a part of it is nobody's."""
-    return all(part.known for part in parts(text))
-
-
 def without_macros(text: str) -> str:
     """The text with no double brace left in it, for what a model wrote hides nothing."""
     return _BRACES.sub(lambda brace: f"{brace.group()} ", text)

@@ -40,19 +40,16 @@ class Merge:
     halve: bool = False
 
 
-def blocks_to_summarise(left: Sequence[Left], covered: Collection[int], size: int) -> list[Block]:
-    """The next blocks of at most `size` messages that no row stands for, the oldest first, at most three (RS-43). Rows never mix audiences."""
+def blocks_to_summarise(waiting: Sequence[Left], size: int) -> list[Block]:
+    """The next blocks of at most `size` messages, the oldest first, at most three (RS-43). Rows never mix audiences.
+
+    `waiting`: messages outside the window that no row stands for (RS-47), in any order."""
     blocks: list[Block] = []
-    waiting = sorted((message for message in left if message.seq not in covered), key=lambda message: (message.audience, message.seq))
-    for audience, messages in groupby(waiting, key=lambda message: message.audience):
+    ordered = sorted(waiting, key=lambda message: (message.audience, message.seq))
+    for audience, messages in groupby(ordered, key=lambda message: message.audience):
         seqs = [message.seq for message in messages]
         blocks += [Block(audience=audience, seqs=tuple(seqs[at : at + size])) for at in range(0, len(seqs), size)]
     return sorted(blocks, key=lambda block: block.seqs[0])[:BLOCKS_PER_RUN]
-
-
-def uncovered(left: Sequence[Left], covered: Collection[int]) -> int:
-    """How many messages outside the window no summary stands for (RS-47)."""
-    return sum(1 for message in left if message.seq not in covered)
 
 
 def next_merge(rows: Sequence[Summary], *, room: int, passed: Collection[int] = ()) -> Merge | None:

@@ -39,6 +39,11 @@ class Detail:
     state: str = "open"
     due: str = ""
 
+    @property
+    def sense(self) -> str:
+        """Equal for details that say the same, whatever their letter case and blanks."""
+        return " ".join(self.text.casefold().split())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -165,11 +170,6 @@ def sources_of(connection: sa.Connection, summary_ids: Collection[int]) -> dict[
 def union_of(connection: sa.Connection, summary_ids: Collection[int]) -> list[int]:
     """The numbers of the messages that any of these rows stands for, ascending."""
     return sorted({seq for seqs in sources_of(connection, summary_ids).values() for seq in seqs})
-
-
-def covered(connection: sa.Connection, conversation_id: str, kinds: Collection[Kind], states: Collection[State]) -> set[int]:
-    """Numbers of all messages that rows of these kinds and states stand for."""
-    return set(connection.execute(_COVERED, {"of": conversation_id, "kinds": list(kinds), "states": list(states)}).scalars())
 
 
 def edit(
@@ -323,10 +323,8 @@ _ABOVE = (
     .where(summary_inputs.c.input_id.in_(_IDS))
 )
 _KEEP_OFF = sa.update(summaries).where(_C.id.in_(_IDS), _C.hand_edited).values(state=State.WITHHELD)
-_EMPTY = (
-    sa.update(summaries).where(_C.id.in_(_IDS), ~_C.hand_edited).values(state=State.INACTIVE, stale=False, text="", details=None, title="", tokens=0)
-)
-_COVERED = sa.select(summary_sources.c.message_seq).join(summaries, _C.id == summary_sources.c.summary_id).where(_OF, _KINDS, _STATES)
+_SAYS_NOTHING: dict[str, Any] = {"state": State.INACTIVE, "stale": False, "text": "", "details": None, "title": "", "tokens": 0}
+_EMPTY = sa.update(summaries).where(_C.id.in_(_IDS), ~_C.hand_edited).values(_SAYS_NOTHING)
 _EDIT = (
     sa.update(summaries)
     .where(_C.id == sa.bindparam("of"))
@@ -336,11 +334,7 @@ _EDIT = (
     )
 )  # fmt: skip
 _STATE = sa.update(summaries).where(_C.id.in_(_IDS)).values(state=sa.bindparam("new_state"), updated_at=sa.bindparam("now"))
-_ERASE = (
-    sa.update(summaries)
-    .where(_C.id.in_(_IDS))
-    .values(state=State.INACTIVE, stale=False, text="", details=None, title="", tokens=0, updated_at=sa.bindparam("now"))
-)
+_ERASE = sa.update(summaries).where(_C.id.in_(_IDS)).values({**_SAYS_NOTHING, "updated_at": sa.bindparam("now")})
 _DROP_SOURCES = sa.delete(summary_sources).where(summary_sources.c.summary_id.in_(_IDS))
 _DROP_INPUTS = sa.delete(summary_inputs).where(summary_inputs.c.summary_id.in_(_IDS) | summary_inputs.c.input_id.in_(_IDS))
 _DROP = sa.delete(summaries).where(_C.id.in_(_IDS))

@@ -163,6 +163,8 @@ def _instant(value: Any) -> datetime | None:
         found = datetime.fromisoformat(value)
     except ValueError:
         return None
+    if not 1 < found.year < 9999:  # in another zone it may lie in a year that has no number, and what cannot be read back is never stored
+        return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
@@ -235,13 +237,14 @@ def bring_in(connection: sa.Connection, conversation_id: str, wanted: Plan, pers
     own = area_of_importer(conversation_id, person_id)
     for chunk in wanted.found:
         chunk_store.add(connection, conversation_id, chunk, now, importer=person_id, area=None if shared else own)
-    for each in wanted.lost:
-        begin = each.begin or each.end or now
-        connection.execute(sa.insert(message_chunks).values(
-            conversation_id=conversation_id, area=own, state="off", origin="imported", importer=person_id, text=each.text,
-            fingerprint=_lost_print(each), messages=each.count, tokens=tokens.count(each.text), first_seq=0, last_seq=0, said_from=begin,
-            said_to=max(begin, each.end or begin), created_at=now,
-        ))  # fmt: skip
+    if not wanted.lost:
+        return
+    everywhere = {
+        "conversation_id": conversation_id, "area": own, "state": "off", "origin": "imported", "importer": person_id, "first_seq": 0,
+        "last_seq": 0, "created_at": now,
+    }  # fmt: skip
+    rows = [everywhere | _lost_values(each, now) for each in wanted.lost]
+    connection.execute(sa.insert(message_chunks), rows)  # in one go: there may be 20,000, and nobody writes meanwhile
 
 
 def share(connection: sa.Connection, conversation_id: str, now: datetime, cut: Cut) -> tuple[int, list[Gone]]:
@@ -260,6 +263,14 @@ def share(connection: sa.Connection, conversation_id: str, now: datetime, cut: C
 
 def area_of_importer(conversation_id: str, person_id: str) -> IndexArea:
     return chunk_store.area_of(conversation_id, chunk_views.importer_key(person_id))
+
+
+def _lost_values(chunk: Packed, now: datetime) -> dict[str, Any]:
+    begin = chunk.begin or chunk.end or now
+    return {
+        "text": chunk.text, "fingerprint": _lost_print(chunk), "messages": chunk.count, "tokens": tokens.count(chunk.text), "said_from": begin,
+        "said_to": max(begin, chunk.end or begin),
+    }  # fmt: skip
 
 
 def _lost_print(chunk: Packed) -> str:

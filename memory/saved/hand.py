@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from memory.saved import decay_store, journal, stored
 from memory.saved.journal import Entry, Op, Writer
 from memory.saved.rows import ListKey, ListKind, Memory, clean, content_hash, norm_hash
-from memory.saved.store import Limits, New, Outcome, Result, candidate, insert_new, text_fault
+from memory.saved.store import candidate, insert_new
+from memory.saved.writing import Limits, New, Outcome, Result, text_fault
 from memory.saved_schema import memories
 
 

@@ -136,11 +136,6 @@ def of_turn(connection: sa.Connection, turn_id: str) -> list[Entry]:
     return [_entry(row) for row in connection.execute(_ENTRIES.where(_j.turn_id == turn_id))] if turn_id else []
 
 
-def of_row(connection: sa.Connection, memory_id: int) -> list[Entry]:
-    """Everything programs did to a row, in order."""
-    return [_entry(row) for row in connection.execute(_ENTRIES.where(_j.memory_id == memory_id))]
-
-
 def of_lists(connection: sa.Connection, keys: Collection[ListKey], *, limit: int) -> list[Entry]:
     """The latest operations on these lists that can still be undone, newest first, for the panel (SM-72)."""
     names = [str(key) for key in keys]

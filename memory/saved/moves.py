@@ -32,9 +32,8 @@ class Counts:
 
 def count_of_character(connection: sa.Connection, character: str) -> Counts:
     own = (_m.character_id == character) & (_m.list_kind == ListKind.CHARACTER.value)
-    of_spaces = (_m.character_id == character) & (_m.list_kind == ListKind.SPACE.value)
     counted = connection.execute(sa.select(sa.func.count(), sa.func.count(_m.person_id.distinct())).where(own)).one()
-    spaces = connection.execute(sa.select(sa.func.count()).select_from(memories).where(of_spaces)).scalar_one()
+    spaces = connection.execute(sa.select(sa.func.count()).select_from(memories).where(_of_spaces(character))).scalar_one()
     return Counts(rows=counted[0], people=counted[1], space_rows=spaces)
 
 
@@ -47,27 +46,15 @@ def delete_character(connection: sa.Connection, character: str, now: datetime) -
     stored.lock(connection, [key for pair in pairs for key in pair])
     for old, new in pairs:
         _move(connection, old, new, origin_character=character)
-    archive(connection, character, None, now)
+    connection.execute(sa.update(memories).where(_of_spaces(character), _m.archived_at.is_(None)).values(archived_at=now))
     connection.execute(sa.update(characters).where(characters.c.id == character).values(removed_at=now))
     return counts
-
-
-def archive(connection: sa.Connection, character: str, space: str | None, now: datetime) -> int:
-    """The character left this space, or all of them: its SPACE rows are hidden until it returns; how many."""
-    mine = _of_spaces(character, space) & _m.archived_at.is_(None)
-    return connection.execute(sa.update(memories).where(mine).values(archived_at=now)).rowcount
-
-
-def unarchive(connection: sa.Connection, character: str, space: str | None) -> int:
-    """The lineage is back in this space, or in all of them; how many rows returned."""
-    mine = _of_spaces(character, space) & _m.archived_at.is_not(None)
-    return connection.execute(sa.update(memories).where(mine).values(archived_at=None)).rowcount
 
 
 def return_character(connection: sa.Connection, character: str) -> None:
     """The lineage is in the configuration again: its SPACE rows return. Rows of people stay GLOBAL until each takes theirs back (`move_back`)."""
     connection.execute(sa.update(characters).where(characters.c.id == character).values(removed_at=None))
-    unarchive(connection, character, None)
+    connection.execute(sa.update(memories).where(_of_spaces(character), _m.archived_at.is_not(None)).values(archived_at=None))
 
 
 def returnable(connection: sa.Connection, person: str, character: str) -> list[Memory]:
@@ -122,9 +109,8 @@ def _lists_of(connection: sa.Connection, person: str) -> list[ListKey]:
     return sorted(found | journal.lists_of(connection, person), key=str)
 
 
-def _of_spaces(character: str, space: str | None) -> sa.ColumnElement[bool]:
-    everywhere = (_m.character_id == character) & (_m.list_kind == ListKind.SPACE.value)
-    return everywhere if space is None else everywhere & (_m.space_id == space)
+def _of_spaces(character: str) -> sa.ColumnElement[bool]:
+    return (_m.character_id == character) & (_m.list_kind == ListKind.SPACE.value)
 
 
 def _move(connection: sa.Connection, old: ListKey, new: ListKey, **values: Any) -> None:

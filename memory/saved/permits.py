@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memory.saved.lists import Privacy, Where
 from memory.saved.rows import ListKey, ListKind, character_list, global_list, space_list
-from memory.saved.store import Outcome
+from memory.saved.writing import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

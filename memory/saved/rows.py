@@ -13,8 +13,6 @@ from typing import Any
 
 import regex
 
-from memory.saved.text_limit import CONTENT_MAX
-
 TAG_MAX = 40  # characters of a word tag
 TAGS_MOST = 50  # of a row, whatever is configured
 CHANNEL_MAX = 300  # characters of the address of a channel
@@ -115,11 +113,6 @@ def clean(content: str) -> str:
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
     """Tags or channels as they are stored: cleaned, none empty, each once."""
     return tuple(dict.fromkeys(filter(None, map(clean, texts))))
-
-
-def fits(content: str) -> bool:
-    """Whether a cleaned text may be stored: 1 to CONTENT_MAX code points (SM-3)."""
-    return 1 <= len(content) <= CONTENT_MAX
 
 
 def content_hash(content: str) -> str:

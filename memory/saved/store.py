@@ -7,132 +7,17 @@ removing and inserting are one step (SM-48).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
 
 from memory.saved import journal, stored
 from memory.saved.rows import ListKey, ListKind, Memory, clean, content_hash, distinct, norm_hash
-from memory.saved.stored import row, rows_of
-from memory.saved.text_limit import CONTENT_MAX
+from memory.saved.writing import Batch, Limits, New, Outcome, Result, text_fault
 from memory.saved_schema import memories, memory_decay
-
-__all__ = [
-    "Batch",
-    "Limits",
-    "New",
-    "Outcome",
-    "Result",
-    "add",
-    "add_all",
-    "candidate",
-    "change",
-    "duplicate",
-    "insert_new",
-    "pin",
-    "remove",
-    "row",
-    "rows_of",
-    "set_channels",
-    "set_private",
-    "set_tags",
-    "text_fault",
-    "unpin",
-    "wake",
-]
-
-
-class Outcome(StrEnum):
-    """What came of a wish to write (SM-54); one code each."""
-
-    SAVED = "saved"
-    UPDATED = "updated"
-    DELETED = "deleted"
-    UNCHANGED = "unchanged"
-    MEMORY_OFF = "memory_off"
-    LEARNING_OFF = "learning_off"
-    PRIVACY = "privacy"
-    BLACKLISTED = "blacklisted"
-    LIST_FULL = "list_full"
-    SEARCH_UNAVAILABLE = "search_unavailable"
-    TOO_LONG = "too_long"
-    EMPTY = "empty"
-    UNKNOWN_ID = "unknown_id"
-    PINNED = "pinned"
-    CHANGED = "changed"
-    NEEDS_YES = "needs_yes"
-    LIST_NOT_ALLOWED = "list_not_allowed"
-    TOO_MANY_OPERATIONS = "too_many_operations"
-    STORAGE_ERROR = "storage_error"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The caps of the configuration (3.4): rows of each side of a list, code points of a text (never above CONTENT_MAX)."""
-
-    unpinned: int = 100
-    pinned: int = 20
-    content: int = CONTENT_MAX
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class New:
-    """A row to be made. `author_kind`: person, model, job. `private_origin` is of personal rows and ignored for a space's (SM-15).
-
-    `source`: platform, chat, turn, messages, where known. A pin is protected whatever `protected` says.
-    """
-
-    key: ListKey
-    content: str
-    origin: str
-    author_kind: str
-    author_id: str = ""
-    protected: bool = False
-    pinned: bool = False
-    private_origin: bool = True
-    channel_ids: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    source: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """`memory`: the row as it is now, of a deletion as it was, of a refused duplicate the one that stands. `victim`: the row that was forgotten for
-    it; with `list_full`, the one that would go if the person agrees. `present_text`: what stands there now, with `changed`. `length` and `limit`:
-    code points, with `too_long`. `seq`: of the operation in the journal, 0 for none."""
-
-    outcome: Outcome
-    memory: Memory | None = None
-    victim: Memory | None = None
-    present_text: str = ""
-    length: int = 0
-    limit: int = 0
-    seq: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What came of saving several drafts at once: all or none (SM-60). `added`: new rows; `standing`: rows that said exactly the same already;
-    `fits`: how many of the drafts would have fitted, when they did not; `fault`: the place of the draft whose text is refused."""
-
-    outcome: Outcome
-    added: tuple[Memory, ...] = ()
-    standing: tuple[Memory, ...] = ()
-    fits: int = 0
-    fault: int | None = None
-
-
-def text_fault(content: str, limits: Limits) -> Result | None:
-    """Why a cleaned text may not be stored; None when it may (SM-3)."""
-    if not content:
-        return Result(outcome=Outcome.EMPTY)
-    if len(content) > limits.content:
-        return Result(outcome=Outcome.TOO_LONG, length=len(content), limit=limits.content)
-    return None
 
 
 def add(connection: sa.Connection, new: New, now: datetime, *, limits: Limits, ageing_on: bool = True, evict: int | None = None) -> Result:
@@ -219,7 +104,7 @@ def pin(connection: sa.Connection, memory_id: int, now: datetime, *, by: str, li
         return Result(outcome=Outcome.LIST_FULL, memory=old)
     _start_again(connection, old, now)
     _put(connection, replace(old, pinned=True, protected=True, updated_at=now, updated_by=by))
-    return Result(outcome=Outcome.UPDATED, memory=row(connection, memory_id))
+    return Result(outcome=Outcome.UPDATED, memory=stored.row(connection, memory_id))
 
 
 def unpin(connection: sa.Connection, memory_id: int, now: datetime, *, by: str, limits: Limits) -> Result:
@@ -232,7 +117,7 @@ def unpin(connection: sa.Connection, memory_id: int, now: datetime, *, by: str, 
         return Result(outcome=Outcome.LIST_FULL, memory=old)
     _start_again(connection, old, now)
     _put(connection, replace(old, pinned=False, updated_at=now, updated_by=by))
-    return Result(outcome=Outcome.UPDATED, memory=row(connection, memory_id))
+    return Result(outcome=Outcome.UPDATED, memory=stored.row(connection, memory_id))
 
 
 def wake(connection: sa.Connection, memory_id: int, now: datetime) -> Result:
@@ -241,7 +126,7 @@ def wake(connection: sa.Connection, memory_id: int, now: datetime) -> Result:
     if old is None or not old.dormant:
         return _untouched(old)
     _start_again(connection, old, now)
-    return Result(outcome=Outcome.UPDATED, memory=row(connection, memory_id))
+    return Result(outcome=Outcome.UPDATED, memory=stored.row(connection, memory_id))
 
 
 def set_tags(connection: sa.Connection, memory_id: int, tags: Sequence[str]) -> Result:
@@ -277,7 +162,7 @@ def candidate(connection: sa.Connection, key: ListKey) -> Memory | None:
     order = (matched.is_not(None), matched, sa.case((matched.is_(None), memories.c.created_at)), memories.c.id)
     statement = sa.select(memories.c.id).join(memory_decay, memory_decay.c.memory_id == memories.c.id).where(may_go).order_by(*order)
     for memory_id in connection.execute(statement.limit(1).with_for_update()).scalars():
-        return row(connection, memory_id)
+        return stored.row(connection, memory_id)
     return None
 
 
@@ -310,10 +195,10 @@ def insert_new(connection: sa.Connection, new: New, now: datetime) -> Memory:
 
 def _locked(connection: sa.Connection, memory_id: int) -> Memory | None:
     """The row under the lock of its list. A forced move may have changed its list while we waited."""
-    seen = row(connection, memory_id)
+    seen = stored.row(connection, memory_id)
     while seen is not None:
         stored.lock(connection, [seen.key])
-        held = row(connection, memory_id, lock=True)
+        held = stored.row(connection, memory_id, lock=True)
         if held is None or held.key == seen.key:
             return held
         seen = held

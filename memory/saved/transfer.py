@@ -30,7 +30,7 @@ from memory.saved.rows import (
     distinct,
     norm_hash,
 )
-from memory.saved.store import Limits
+from memory.saved.writing import Limits
 from memory.schema import characters
 
 FORMAT = "yumegate-memories"

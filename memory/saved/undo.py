@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from memory.saved import journal, stored
 from memory.saved.journal import Entry, Op, Writer
 from memory.saved.rows import Memory
-from memory.saved.store import Limits
 from memory.saved.undo_plan import plan
+from memory.saved.writing import Limits
 from memory.schema import messages, turns
 
 JOURNAL_DAYS = 30

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from agent.llm.port import ModelRequest
-from gateway.job_store import Job, list_jobs
-from gateway.jobs import Handler, JobContext, JobResult, JobRunner
+from gateway.jobs.handling import Handler, JobContext, JobResult
+from gateway.jobs.runner import JobRunner
+from gateway.jobs.table import Job, list_jobs
 from gateway.talk_indexing import TalkIndexing
 from memory.database import Database
 from memory.recall import chunks, real_talk

@@ -9,7 +9,7 @@ import pytest
 
 from agent.llm.port import Finish
 from agent.llm.scripted import End, Reply, Say, Think
-from gateway import job_store
+from gateway.jobs.table import run_parked
 from memory.database import Database
 from memory.recall.summary_rows import State
 from memory.schema import job_parts
@@ -53,6 +53,6 @@ async def test_what_was_cut_short_is_no_summary_and_is_kept_nowhere_until_a_whol
     assert await house.rows(chat, states=tuple(State)) == []
     assert await house.count(job_parts) == 0, "a failure is no part that is used again"
     replies[0] = GOOD
-    await house.db.write(lambda c: job_store.run_parked(c, now=house.clock()))
+    await house.db.write(lambda c: run_parked(c, now=house.clock()))
     await kind.work(house)
     assert {row.text.split(":")[-1].strip() for row in await house.rows(chat)} == {"They talked."}

@@ -16,12 +16,12 @@ import sqlalchemy as sa
 
 from agent.characters import Character
 from gateway import trimming
-from gateway.app_recall import RecallParts, build_recall
 from gateway.config import Config
 from gateway.embedding_change import EmbeddingChange
 from gateway.recall_desk import RecallDesk
 from gateway.talk_indexing import TalkIndexing
 from gateway.turn_store import TurnStart
+from gateway.wiring.recall import RecallParts, build_recall
 from memory import conversations
 from memory.conversations import Conversation, Message
 from memory.database import Database

@@ -40,14 +40,14 @@ def test_each_hour_belongs_to_one_day_and_is_covered_once_or_raw_at_every_later_
     begin = datetime.fromisoformat(change).replace(tzinfo=UTC) - timedelta(days=2)
     talk = [Stamp(seq=n + 1, at=begin + n * HOUR + timedelta(minutes=30 * (n % 2))) for n in range(110)]
     clock = Clock(zone=ZoneInfo(zone), rollover_hour=hour)
-    days = calendar_plan.uncovered_days(talk, (), clock)
+    days = calendar_plan.uncovered_days(talk, clock)
     dates = {seq: day.day for day in days for seq in day.seqs}
     assert dates == {message.seq: owner(message.at, zone, hour) for message in talk}
     assert sum(len(day.seqs) for day in days) == len(talk)
     covered: Counter[int] = Counter()
     for now in (begin + n * HOUR + timedelta(minutes=45) for n in range(120)):
         said = [message for message in talk if message.at <= now]
-        for day in calendar_plan.uncovered_days(said, covered, clock):
+        for day in calendar_plan.uncovered_days((message for message in said if message.seq not in covered), clock):
             if calendar_plan.is_over(day.day, clock, now, said[-1].at):
                 covered.update(day.seqs)
         raw = calendar_plan.raw(said, covered, clock, now, tail=0)

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from gateway import trimming
-from memory import conversations
+from memory import conversations, message_changes
 from memory.columns import metadata
 from memory.conversations import Message
 from memory.database import Database
@@ -60,7 +60,7 @@ async def test_inside_a_month_late_edited_deleted_and_forgotten_talk_is_made_ane
     calls = house.calls
     await house.says(chat, "a batch that came late", at=utc_now_at(f"{FIRST + timedelta(days=2)}T18:00"))
     await house.at(f"{last}T10:01")
-    await house.db.write(lambda c: conversations.correct(c, talk[3], "the corrected quay", house.clock()))
+    await house.db.write(lambda c: message_changes.correct(c, talk[3], "the corrected quay", house.clock()))
     await house.at(f"{last}T10:05")
     assert "the corrected quay" not in await house.stands(chat), "not before ten minutes"
     await house.at(f"{last}T11:00")
@@ -71,7 +71,7 @@ async def test_inside_a_month_late_edited_deleted_and_forgotten_talk_is_made_ane
 
     def take_away(c: sa.Connection) -> None:
         for message in doomed:
-            conversations.forget(c, message.id)
+            message_changes.forget(c, message.id)
             trimming.changed(c, chat, message.seq, message.seq, house.clock())
 
     await house.db.write(take_away)
@@ -92,7 +92,7 @@ async def test_inside_a_month_late_edited_deleted_and_forgotten_talk_is_made_ane
 async def test_a_folded_day_whose_only_message_was_forgotten_keeps_no_word_of_it(house: RowsHouse) -> None:
     chat = await house.made()
     talk = await months(house, chat, evenings=False)
-    await house.db.write(lambda c: conversations.forget(c, talk[3].id))
+    await house.db.write(lambda c: message_changes.forget(c, talk[3].id))
     await house.at(f"{FIRST + timedelta(days=7 * WEEKS)}T11:00")
     assert [row.local_date for row in await house.rows(chat, states=tuple(State)) if "walk of 2026-03-05" in row.text] == []
 
@@ -104,7 +104,7 @@ async def test_an_edit_is_not_lost_when_a_late_message_is_folded_in_before_it_wa
     chat = await house.made()
     talk = await months(house, chat)
     last = FIRST + timedelta(days=7 * WEEKS)
-    await house.db.write(lambda c: conversations.correct(c, talk[3], "the corrected quay", house.clock()))
+    await house.db.write(lambda c: message_changes.correct(c, talk[3], "the corrected quay", house.clock()))
     await house.says(chat, "a batch that came late", at=utc_now_at(f"{FIRST + timedelta(days=2)}T18:00"))
     await house.at(f"{last}T10:01")
     await house.at(f"{last}T11:00")
@@ -125,7 +125,7 @@ async def test_a_row_that_a_person_wrote_reads_the_same_after_every_automatic_pa
     seqs = (await house.db.read(lambda c: summary_rows.sources_of(c, [row.id])))[row.id]
     await house.db.write(lambda c: summary_rows.edit(c, row.id, house.clock(), text="in my own words"))
     inside = next(message for message in [*talk, *await newest(house, chat)] if message.seq in seqs)
-    await house.db.write(lambda c: conversations.correct(c, inside, "corrected", house.clock()))  # an edit of a source
+    await house.db.write(lambda c: message_changes.correct(c, inside, "corrected", house.clock()))  # an edit of a source
     await house.says(chat, "late", at=inside.created_at + timedelta(minutes=1))  # a late one
     for n in range(1, 12):  # further days, weeks and months are made and folded
         await house.says(chat, f"later {n}", at=utc_now_at(f"{last + timedelta(days=n)}T12:00"))

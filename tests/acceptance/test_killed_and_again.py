@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
-from gateway import job_store, trimming
+from gateway import trimming
+from gateway.jobs.table import enqueue, list_jobs
 from gateway.talk_indexing import TalkIndexing
-from memory import blocks, conversations, whole_conversations
+from memory import blocks, conversations, message_changes, whole_conversations
 from memory.database import Database
 from memory.recall import chunk_store
 from memory.recall.summary_rows import State
@@ -70,8 +71,8 @@ async def edited(house: RowsHouse, chat: str) -> None:
     await work_of("day-row", "fold")(house)
     house.clock.now = utc_now_at("2026-03-10T12:00")
     found = await house.db.read(lambda c: conversations.page(c, chat, before=2**62, limit=50))
-    await house.db.write(lambda c: conversations.correct(c, found[2], "corrected", house.clock()))
-    await house.db.write(lambda c: conversations.forget(c, found[5].id))
+    await house.db.write(lambda c: message_changes.correct(c, found[2], "corrected", house.clock()))
+    await house.db.write(lambda c: message_changes.forget(c, found[5].id))
     house.clock.now = utc_now_at("2026-03-10T13:00")
 
 
@@ -180,9 +181,9 @@ async def again(house: RowsHouse, kinds: tuple[str, ...]) -> list[str]:
     """Every job of these kinds once more, as if nobody knew that it is done."""
 
     def work(c: sa.Connection) -> None:
-        for row in job_store.list_jobs(c, limit=1_000):
+        for row in list_jobs(c, limit=1_000):
             if row.job.kind in kinds:
-                job_store.enqueue(c, row.job, again=True, now=house.clock())
+                enqueue(c, row.job, again=True, now=house.clock())
 
     await house.db.write(work)
     house.clock.advance(minutes=1)

@@ -54,15 +54,6 @@ async def talk(gateway: Running, chat: str, *texts: str, before: int = 0) -> lis
     return turns
 
 
-async def settled(gateway: Running) -> None:
-    """Until no job waits or runs."""
-
-    async def none() -> bool:
-        return not store(gateway, lambda c: c.exec_driver_sql("SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')").scalar_one())
-
-    await eventually(none, within_s=20)
-
-
 async def again(gateway: Running, model: ScriptedModel, chat: str, turn: str) -> tuple[ModelRequest, dict[str, Any]]:
     """Try the reply of a turn again: what was sent, and what its receipt says of recall."""
     before = len(replies(model))
@@ -88,7 +79,7 @@ async def test_nothing_newer_than_the_tenth_newest_reply_is_in_its_prompt_when_i
     async with running(tmp_path, model, config=config) as gateway:
         chat = await gateway.chat()
         turns = await talk(gateway, chat, *(f"we hid treasure number {n} in the {place}" for n, place in enumerate(PLACES)))
-        await settled(gateway)
+        await gateway.settled()
         request, _ = await again(gateway, model, chat, turns[5])
         text = whole(request)
         assert asked(request).endswith(PLACES[5])
@@ -162,7 +153,7 @@ async def test_what_stands_before_the_newest_message_is_the_same_for_fifty_turns
         for n in range(50):
             place = PLACES[n % 15] if n < 15 else f"{PLACES[n % 15]} again, where was treasure number {n % 15} of the {PLACES[n % 15]}"
             await talk(gateway, chat, f"we hid treasure number {n} in the {place}", before=n)
-            await settled(gateway)
+            await gateway.settled()
         sent = [request.messages for request in replies(model)]
     kept = [before[:-1] == after[: len(before) - 1] for before, after in itertools.pairwise(sent)]
     moved = [head_or_edge(before, after) for before, after in itertools.pairwise(sent)]

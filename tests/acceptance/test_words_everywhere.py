@@ -21,13 +21,13 @@ from channels.web.adapter import CAPABILITIES as WEB
 from channels.wechat.ilink.settings import CAPABILITIES as ILINK
 from channels.wechat.official.settings import CAPABILITIES as OFFICIAL
 from channels.wechat.wecom.settings import CAPABILITIES as WECOM
-from gateway.app_recall import build_recall
 from gateway.config import Config
 from gateway.embedding_change import EmbeddingChange
 from gateway.language import LANGUAGES, catalogue, say
 from gateway.recall_doctor import STATES
 from gateway.recalling import REASONS
 from gateway.turn_store import TurnStart
+from gateway.wiring.recall import build_recall
 from memory import conversations
 from memory.database import Database
 from memory.errors import StoreUnavailable

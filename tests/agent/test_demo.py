@@ -126,7 +126,7 @@ from agent.llm.port import ModelMessage, ModelRequest, Role
 
 async def main():
     model = DemoModel(count_tokens=len)
-    request = ModelRequest(messages=(ModelMessage(role=Role.USER, text="hi"),), max_output_tokens=4)
+    request = ModelRequest(messages=(ModelMessage(role=Role.USER, text="Tell me of the sea."),), max_output_tokens=4)
     async for _ in model.stream(request):
         pass
     print(model.pid, flush=True)
@@ -142,9 +142,12 @@ def test_the_child_dies_with_its_parent_however_that_dies() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     with parent:
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert not is_gone(pid)
+        told = parent.stdout.readline()
+        pid = int(told) if told.strip().isdigit() else 0
+        gone = is_gone(pid)
         parent.send_signal(signal.SIGKILL)
+        assert pid, told
+        assert not gone
         assert asyncio.run(gone_within(pid, patience(2)))
 
 

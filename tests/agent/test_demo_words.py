@@ -31,13 +31,14 @@ def asked(text: str) -> tuple[ModelMessage, ...]:
 @pytest.mark.parametrize(
     ("text", "language", "begin"),
     [
+        ("Hello", "en", "Hello, "),
         ("こんにちは", "ja", "こんにちは。"),
         ("京都の旅を計画して", "ja", "メッセージは受け取りました。"),
         ("你好", "zh", "你好，"),
         ("帮我安排京都之行", "zh", "你的消息我收到了。"),
     ],
 )
-async def test_it_answers_in_the_persons_language_and_says_what_it_is(text: str, language: str, begin: str) -> None:
+async def test_it_greets_in_the_persons_language_and_says_what_it_is(text: str, language: str, begin: str) -> None:
     model = DemoModel(count_tokens=len, weights=lambda: None)  # without weights even this works
     events = [event async for event in model.stream(ModelRequest(messages=asked(text)))]
     pieces = [event.text for event in events if isinstance(event, TextDelta)]
@@ -51,6 +52,6 @@ async def test_it_answers_in_the_persons_language_and_says_what_it_is(text: str,
 
 
 @pytest.mark.rule("WO-1")
-@pytest.mark.parametrize("text", ["Hello", "Plan two days in Kyoto", "42", ""])
+@pytest.mark.parametrize("text", ["Hello, who are you?", "Plan two days in Kyoto", "42", ""])
 def test_english_is_left_to_its_weights(text: str) -> None:
     assert prepared(asked(text)) == ""

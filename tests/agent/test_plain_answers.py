@@ -40,6 +40,7 @@ def read(text: str, fields: tuple[str, ...] = ASKED_FIELDS) -> Answers | None:
         ),
         ("名字：“小梦”\n称呼：阿达\n语言：中文", Answers(bot_name="小梦", address="阿达", language="zh")),
         ("Call me Ada.", Answers(address="Ada")),
+        ("Call me Dr. Smith", Answers(address="Dr. Smith")),
         ("アダと呼んでください", Answers(address="アダ")),
         ("叫我阿达", Answers(address="阿达")),
         ("I'll call you Yume!", Answers(bot_name="Yume")),
@@ -63,6 +64,42 @@ def test_answers_are_read_in_many_forms(text: str, answers: Answers | None) -> N
     ],
 )  # fmt: skip
 def test_talk_is_not_taken_for_an_answer(text: str) -> None:
+    assert read(text) is None
+
+
+LONG = "Answer at length, with examples from the garden and the kitchen, and never with a list"
+
+
+@pytest.mark.rule("WD-34", "WD-35")
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("I am allergic to shellfish and have a cat.", Answers(facts=("I am allergic to shellfish and have a cat.",))),
+        ("My wife is a doctor! What do cats eat?", Answers(facts=("My wife is a doctor!",))),
+        ("I have a cat\nI live in Kyoto", Answers(facts=("I have a cat", "I live in Kyoto"))),
+        ("I get up at 7:00", Answers(facts=("I get up at 7:00",))),
+        ("猫を飼っています。おすすめの本はありますか。", Answers(facts=("猫を飼っています。",))),
+        ("静かな場所が好きです", Answers(facts=("静かな場所が好きです",))),
+        ("我对虾过敏，养了一只猫。你喜欢猫吗？", Answers(facts=("我对虾过敏，养了一只猫。",))),
+        ("Call me Mira. I like tea.", Answers(address="Mira", facts=("I like tea.",))),
+        ("叫我晓晓。我养了一只猫。", Answers(address="晓晓", facts=("我养了一只猫。",))),
+        ("Style: warm\nI have a dog", Answers(style="warm", facts=("I have a dog",))),
+        (f"1. Yume\n3. {LONG}", Answers(bot_name="Yume", facts=(LONG,))),
+    ],
+)
+def test_a_sentence_about_oneself_and_too_long_an_answer_are_facts_word_for_word(text: str, answers: Answers) -> None:
+    assert read(text) == answers
+
+
+@pytest.mark.rule("WD-34")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tell me a joke", "I want a recipe for pancakes", "I'd like a poem", "translate this:\nI am a cat.", "translate this: I am a cat",
+        "おすすめの本を教えてください", "私は何を食べましょうか", "帮我写一封信，我妈妈生病了", "我想要一首诗", "今天天气很好", "I went out. " * 40,
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_the_model_is_no_fact(text: str) -> None:
     assert read(text) is None
 
 

@@ -24,6 +24,7 @@ from agent.tools.port import Tool
 from agent.tools.toolbox import CALLS_MAX, LEGAL_NAME
 from agent.turn import Budget, Record, Said, Turn
 from tests.agent.turns import FakeTool, Needs, Page, Sleeper, failing, turn
+from tests.quick import quick
 
 CUT = Fail(ModelBusy("the connection was cut"))
 SEARCH = Call("search", {"q": "x"})
@@ -189,6 +190,7 @@ async def test_words_of_an_answer_that_broke_off_are_paid_for() -> None:
     assert refused.usage == Usage()
 
 
+@quick
 async def test_a_stopped_answer_keeps_its_words_and_its_price() -> None:
     halted = asyncio.Event()
     run = Run(ScriptedModel([[Say("Once upon a time"), Until(halted)]]))

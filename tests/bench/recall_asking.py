@@ -35,7 +35,8 @@ from memory.index_kinds import MESSAGES
 from memory.ports import Embedder, Vector
 from memory.query import Query
 from memory.recall import talk_search
-from memory.recall.talk_search import Reach, TalkSearch
+from memory.recall.reach import Reach
+from memory.recall.talk_search import TalkSearch
 from memory.schema import conversations
 from tests.bench.recall_archive import mirror_of
 

@@ -37,7 +37,8 @@ from memory.query import Query
 from memory.recall import asking, block, chunk_store
 from memory.recall import talk_search as searching
 from memory.recall.chunk_store import Stored
-from memory.recall.talk_search import Reach, TalkSearch
+from memory.recall.reach import Reach
+from memory.recall.talk_search import TalkSearch
 from tests.bench.talk_sets import ARCHIVE, LongTalk, all_scripted, archive, locomo
 from tests.memory.recall.talks import GAP, Talks
 

@@ -211,9 +211,9 @@ async def test_beyond_what_may_wait_a_message_is_refused_with_one_visible_line(t
     async with talk(tmp_path, script, config=config) as chat:
         chat.says("long question")
         await chat.thinking()
-        for n in range(1, 8):
+        for n in range(1, 8):  # one by one: what comes in one delivery is counted before any of it waits
             chat.says(str(n))
-            await asyncio.sleep(0.05)
+            await chat.received()
         full = say("en", "busy_full", count=3)
         await chat.until(lambda: full in chat.texts())
         chat.says("/why")
@@ -301,12 +301,14 @@ async def test_what_was_answered_is_not_answered_again_when_the_place_in_the_fee
 @pytest.mark.case("DL-11")
 @pytest.mark.rule("CH-96", "CH-97")
 async def test_the_preview_becomes_the_first_part_and_its_text_is_nowhere_else(tmp_path: Path) -> None:
-    go = asyncio.Event()
+    more, go = asyncio.Event(), asyncio.Event()
     whole = f"{STORY} " + "word " * 900
-    script = model(lambda _: [Say(STORY), Wait(0.3), Say(f" {'word ' * 100}"), Until(go), Say("word " * 800)])
+    script = model(lambda _: [Say(STORY), Until(more), Say(f" {'word ' * 100}"), Until(go), Say("word " * 800)])
     async with talk(tmp_path, script) as chat:
         chat.says("a long story")
-        await chat.until(lambda: chat.messages() and chat.messages()[0].edits)
+        await chat.until(lambda: chat.texts() == [STORY])
+        more.set()
+        await chat.until(lambda: chat.messages()[0].edits)
         preview = chat.messages()[0].id
         go.set()
         first, second = await chat.shown(2)
@@ -396,6 +398,7 @@ async def test_an_idle_gateway_leaves_the_processor_alone(tmp_path: Path) -> Non
     async with talk(tmp_path, model(echo), platform=LoopbackPlatform(hold_s=5.0)) as chat:
         chat.says("hello")
         await chat.shown()
+        await chat.gateway.settled()
         await asyncio.sleep(0.5)
         before, began = time.process_time(), time.monotonic()
         await asyncio.sleep(2)
@@ -405,11 +408,13 @@ async def test_an_idle_gateway_leaves_the_processor_alone(tmp_path: Path) -> Non
 @pytest.mark.case("DL-18")
 @pytest.mark.rule("CH-91", "CH-90", "CH-92")
 async def test_during_a_ban_there_is_not_a_single_call_and_then_the_answer_once(tmp_path: Path) -> None:
-    script = model(lambda _: [Say(STORY), Wait(0.5), Say(" More."), Wait(0.5), Say(" And more."), Wait(0.5), Say(" The end.")])
+    more = asyncio.Event()
+    script = model(lambda _: [Say(STORY), Until(more), Say(" More."), Wait(0.5), Say(" And more."), Wait(0.5), Say(" The end.")])
     async with talk(tmp_path, script, can=replace(MUCH, typing_refresh_s=0.1)) as chat:
         chat.says("a story")
         await chat.until(lambda: chat.texts() == [STORY])
         chat.platform.fail_next({"later": 2.5})
+        more.set()
         await chat.until(lambda: not chat.platform.faults)
         banned = chat.platform.calls[-1].at
         chat.says("hello", chat="c2")

@@ -21,8 +21,8 @@ import sqlalchemy as sa
 
 from agent.prompt import words
 from agent.tools.port import Tool
-from gateway.app import make_model
 from gateway.language import say
+from gateway.model_making import make_model
 from memory.database import Database, sqlite_url
 from memory.schema import messages, model_calls
 from tests.agent.turns import FakeTool, Needs
@@ -187,11 +187,10 @@ async def test_words_of_a_broken_answer_are_never_shown_twice(tmp_path: Path) ->
     async with talking(tmp_path, fallback=True) as talk:
         talk.server.respond = lambda body: text("The capital is Bern.") if body["model"] == "second" else stream(delta("The capital "))
         talk.server.will_fail(*["cut-connection"] * 3)
-        followed = asyncio.create_task(talk.gateway.events(talk.chat))
-        await asyncio.sleep(0.05)
-        assert await talk.ask() == [("assistant", "The capital is Bern.")]
+        async with talk.gateway.following(talk.chat) as heard:
+            assert await talk.ask() == [("assistant", "The capital is Bern.")]
         draft = ""
-        for _, name, data in await followed:
+        for _, name, data in heard.result():
             draft = "" if name == "reset" else draft + data["text"] if name == "delta" else draft
         assert draft == "The capital is Bern."
         assert [request.body["model"] for request in talk.requests] == ["fake"] * 3 + ["second"]

@@ -490,6 +490,15 @@ async def test_a_block_by_the_network_stills_the_whole_account(
         assert isinstance(await channel.send(part("one")), Sent)
 
 
+@pytest.mark.rule("CH-186", "CH-33")
+async def test_a_limit_of_a_server_without_a_network_in_front_is_an_order_for_the_chat_alone(server: FakeDiscord) -> None:
+    async with connected(server) as channel:
+        server.plan({"retry_after": 7, "bare": True})
+        assert await channel.send(part("one")) == TryLater(7.0)
+        assert isinstance(await channel.send(part("two", IN_GROUP, part_id="p2")), Sent)
+        assert isinstance(await channel.send(part("one")), Sent)
+
+
 @pytest.mark.rule("CH-183")
 async def test_an_archived_thread_is_opened_or_its_channel_gets_the_answer_with_a_note(server: FakeDiscord) -> None:
     thread = server.world.channels[THREAD]
@@ -505,6 +514,32 @@ async def test_an_archived_thread_is_opened_or_its_channel_gets_the_answer_with_
     assert server.texts(THREAD) == ["one"]
     assert server.texts(HALL) == ["(sent_outside_thread)", "two"]
     assert outcome.platform_ids == tuple(message["id"] for message in shown(server, HALL))
+
+
+@pytest.mark.rule("CH-183")
+async def test_the_answer_to_a_thread_that_is_locked_goes_to_its_channel_with_a_note(server: FakeDiscord) -> None:
+    thread = server.world.channels[THREAD]
+    thread.locked, thread.may_open = True, False
+    async with connected(server, note=lambda key, text: f"({key})") as channel:
+        assert isinstance(await channel.send(part("one", IN_THREAD)), Sent)
+    assert server.texts(THREAD) == []
+    assert server.texts(HALL) == ["(sent_outside_thread)", "one"]
+
+
+@pytest.mark.rule("CH-187", "CH-97")
+async def test_a_compatible_server_without_codes_of_its_own_loses_no_answer(server: FakeDiscord) -> None:
+    bare = {"status": 404, "code": 404, "message": "Message could not be found"}
+    async with connected(server) as channel:
+        server.plan(bare)
+        assert isinstance(await channel.send(part("what it answers is gone", reply_to="1100000000000000777")), Sent)
+        server.plan(bare)
+        outcome = await channel.edit(TO_ANN, shown(server)[-1]["id"], part("what it edits is gone"))
+        assert isinstance(outcome, Refused)
+        assert outcome.gone
+        server.plan(bare, {"status": 404, "code": 10003, "message": "Unknown Channel"})
+        assert isinstance(await channel.send(part("no reply", part_id="p2")), Refused)
+        assert isinstance(await channel.send(part("no channel", part_id="p3", reply_to="1100000000000000777")), Refused)
+    assert server.texts(DM) == ["what it answers is gone"]
 
 
 @pytest.mark.rule("CH-187", "CH-143")

@@ -20,7 +20,7 @@ from channels.discord.commands import checked, fingerprint, payload
 from channels.discord.echoes import Echoes
 from channels.discord.edge import Edge
 from channels.discord.interactions import Pending
-from channels.discord.outcomes import INTENT_MISSING, TOKEN_REFUSED, fault_of, is_edge_block, outcome_of
+from channels.discord.outcomes import INTENT_MISSING, TOKEN_REFUSED, fault_of, is_edge_block, is_limit, outcome_of
 from channels.discord.position import KNOWN_MAX, Place, Position
 from channels.discord.sending import nonce
 from channels.discord.settings import CAPABILITIES, DiscordSettings, SlashCommand
@@ -221,6 +221,7 @@ def connector(error: OSError) -> aiohttp.ClientConnectorError:
         (discord.RateLimited(45.0), TryLater),
         (refusal(429), TryLater),
         (refusal(401), NeedsOperator),
+        (refusal(400, 40001), NeedsOperator),
         (refusal(403, 50001), Refused),
         (refusal(403, 50013), Refused),
         (refusal(403, 50007), Refused),
@@ -253,8 +254,9 @@ def test_a_missing_permission_is_named_and_a_vanished_message_is_told_apart() ->
 @pytest.mark.rule("CH-180", "CH-21")
 def test_a_bad_token_and_a_missing_intent_say_what_to_do() -> None:
     closed = [discord.ConnectionClosed(cast("Any", SimpleNamespace(close_code=code)), shard_id=None) for code in (4004, 4014, 4011, 4000)]
-    faults = [fault_of(error) for error in (*closed, discord.LoginFailure(), discord.PrivilegedIntentsRequired(None), refusal(401))]
-    assert [type(fault) for fault in faults] == [CredentialRefused] * 3 + [ConnectionLost] + [CredentialRefused] * 3
+    others = (discord.LoginFailure(), discord.PrivilegedIntentsRequired(None), refusal(401), refusal(400, 40001))
+    faults = [fault_of(error) for error in (*closed, *others)]
+    assert [type(fault) for fault in faults] == [CredentialRefused] * 3 + [ConnectionLost] + [CredentialRefused] * 4
     assert [str(faults[0]), str(faults[1])] == [TOKEN_REFUSED, INTENT_MISSING]
     assert "developer portal" in INTENT_MISSING
 
@@ -265,6 +267,23 @@ def test_a_block_by_the_network_is_not_a_limit_of_discord() -> None:
     assert is_edge_block(refusal(429, body="<html>error code: 1015</html>"))
     assert not is_edge_block(refusal(429))
     assert not is_edge_block(refusal(403, headers={"Server": "x"}))
+
+
+@pytest.mark.rule("CH-186", "CH-33")
+def test_a_compatible_server_without_a_network_in_front_orders_to_wait() -> None:
+    counted = {"x-ratelimit-limit": "10", "Retry-After": "5"}
+    assert not is_edge_block(refusal(429, headers=counted))
+    assert is_edge_block(refusal(429, headers=counted, body="<html>error code: 1015</html>"))
+    assert outcome_of(refusal(429, headers=counted)) == TryLater(5.0)
+    assert outcome_of(refusal(429, headers={"X-RateLimit-Global": "true", "Retry-After": "2.5"})) == TryLater(2.5, whole_account=True)
+    assert fault_of(refusal(429, headers=counted)).code == "pause"
+    assert is_limit(refusal(429, headers=counted)), "an API that counts is an API that answers"
+
+
+@pytest.mark.rule("CH-33")
+@pytest.mark.parametrize("after", ["", "-1", "nan", "inf", "1e99", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_an_order_to_wait_that_makes_no_sense_is_none(after: str) -> None:
+    assert outcome_of(refusal(429, headers={"Via": "1.1 x", "Retry-After": after})) == TryLater()
 
 
 @pytest.mark.rule("CH-185")

@@ -1,5 +1,6 @@
 """The page shows what the model said, and nothing the model said can act there."""
 
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -204,6 +205,14 @@ def test_a_bare_address_can_be_clicked(text: str, links: list[str]) -> None:
     page = Page(to_html(text))
     assert page.links() == links
     assert page.words.strip() == text if "`" not in text and "[" not in text else True
+
+
+@pytest.mark.parametrize("end", [")", "))", ".)", ".", "}", "))("])
+def test_what_follows_an_address_costs_by_its_length_alone(end: str) -> None:
+    """A model that falls into a loop repeats one sign, and the page is made on the event loop. What goes by the square needs minutes for so much."""
+    began = time.process_time()
+    to_html("https://e.com/a" + end * (100_000 // len(end)))
+    assert time.process_time() - began < 10
 
 
 # While it streams

@@ -89,7 +89,8 @@ async def test_a_file_has_its_own_name_in_every_script_and_no_name_is_a_header(n
 
 
 @pytest.mark.rule("CH-164")
-async def test_what_waits_for_a_connection_when_the_pool_is_closed_never_left_and_ends_no_task() -> None:
+@pytest.mark.parametrize("turns", [1, 200], ids=["looking for a proxy", "waiting"])
+async def test_what_waits_for_a_connection_when_the_pool_is_closed_never_left_and_ends_no_task(turns: int) -> None:
     async def hangs(_: web.Request) -> web.Response:
         arrived.set()
         await asyncio.Event().wait()
@@ -101,7 +102,7 @@ async def test_what_waits_for_a_connection_when_the_pool_is_closed_never_left_an
         async with asyncio.timeout(patience(10)):
             await arrived.wait()
         waiting = [group.create_task(caught(sender.send_message(1, f"word {n}"))) for n in range(3)]
-        for _ in range(20):  # until all of them wait
+        for _ in range(turns):
             await asyncio.sleep(0)
         await wire.shutdown()
         async with asyncio.timeout(patience(10)):

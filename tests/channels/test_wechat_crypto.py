@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from channels.wechat import crypto
 from channels.wechat.crypto import Step, Unverified
 from channels.wechat.official import xml
+from tests.peers.wechat.wecom_server import seal_file
 
 K3_KEY, K3_ID = "kWxPEV2UEDyxWpmPdKC3F4dgPDmOvfKX1HGnEUDS1aR", "wx49f0ab532d5d035a"
 O_KEY, O_ID = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", "wx0000000000000000"
@@ -220,7 +221,7 @@ def test_a_file_of_the_bot_opens_with_its_key() -> None:
     assert key == crypto.file_key(O_KEY)
     sealed = bytes.fromhex("cb81c1c41559addf91999d53bc4dc3956c54acd53515bfecf6cf89e716ecbc7d")
     assert crypto.open_file(sealed, key) == b"hello"
-    assert crypto.seal_file(b"hello", key) == sealed
+    assert crypto.open_file(seal_file(b"x" * 64, key), key) == b"x" * 64
     for wrong in (sealed[:-1], b"", sealed[:16]):
         with pytest.raises(Unverified):
             crypto.open_file(wrong, key)
@@ -283,7 +284,6 @@ def test_what_xml_cannot_hold_is_dropped_and_the_rest_reads_back() -> None:
     written = xml.write({"Content": "a]]>b & <c>\x00\x08😀\ud83d", "CreateTime": 1700000000})
     assert "<CreateTime>1700000000</CreateTime>" in written
     assert xml.read(written.encode()) == {"Content": "a]]>b & <c>😀", "CreateTime": "1700000000"}
-    assert xml.read(xml.write_media("image", "m]]>1", {"ToUserName": "x"}).encode())["Image/MediaId"] == "m]]>1"
 
 
 @given(text=st.text())

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from channels.errors import AttachmentRefused, ChannelError, CredentialRefused
+from channels.errors import AttachmentRefused, ChannelError, ConnectionLost, CredentialRefused
 from channels.message import Account, Address, Attachment, EventKind, InboundEvent
 from channels.port import Apologising, NeedsOperator, OutboundPart, Pull, Refused, Sent, TryLater, Unknown, Webhook, WebhookRequest
 from channels.render import render
@@ -248,6 +248,10 @@ async def test_every_kind_comes_in_as_what_it_is(desk: Desk) -> None:
             reference = f'{{"u": "{elsewhere}", "m": ""}}'
             with pytest.raises(AttachmentRefused):
                 await channel.fetch(Attachment(kind="image", name="x", fetch_ref=reference), 100)
+
+        desk.world.fail("get", {"status": 503})
+        with pytest.raises(ConnectionLost, match="503"):  # not now
+            await channel.fetch(voice.attachments[0], 100)
 
         place = await desk.heard(desk.world.message(ANN, MsgType="location", Location_X="23.1", Location_Y="113.3", Scale="20", Label="Canton"))
         link = await desk.heard(desk.world.message(ANN, MsgType="link", Title="News", Description="today", Url="https://example.org"))
@@ -494,8 +498,7 @@ async def test_without_its_gateway_it_is_silent_and_leaves_nothing(desk: Desk) -
     before = asyncio.all_tasks()
     async with desk.running():
         pass
-    await asyncio.sleep(0.05)
-    assert asyncio.all_tasks() == before
+    await until(lambda: asyncio.all_tasks() == before)
     channel = desk.make()
     body, query = desk.server.envelope(desk.world.message(ANN, Content="hello"))
     answer = await channel.handle(WebhookRequest(method="POST", path=channel.path, query=query, headers={}, body=body))

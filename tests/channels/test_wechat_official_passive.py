@@ -222,6 +222,23 @@ async def test_what_one_reply_cannot_hold_waits_and_says_so(sqlite: Database, se
     assert server.world.view(ANN) == [f"{parts[0]}\n\n(2 more: send any message)", f"{parts[1]}\n\n(1 more: send any message)", parts[2]]
 
 
+@pytest.mark.rule("WX-72")
+@in_their_time
+async def test_without_the_api_another_question_costs_no_part_of_a_long_answer(sqlite: Database, server: FakeOfficial) -> None:
+    parts = [letter * 1800 for letter in "abcdefgh"]
+    scene = Scene(sqlite, server, {"long": (1, parts)})
+    async with scene.running():
+        server.says(ANN, "long")
+        await scene.house.settled("sent", *["waiting"] * 7)
+        for seen, says in enumerate(["another", *["more"] * 6], 2):
+            server.says(ANN, says)
+            await until(lambda seen=seen: len(server.world.view(ANN)) == seen)
+        await scene.house.settled(*["sent"] * 9)
+    shown = "".join(server.world.view(ANN))
+    assert [part in shown for part in parts] == [True] * 8
+    assert shown.endswith("Re: another")
+
+
 @pytest.mark.rule("WX-69", "WX-71", "WX-80", "WX-186")
 @in_their_time
 async def test_with_the_api_a_late_answer_and_further_parts_come_by_themselves(sqlite: Database, server: FakeOfficial) -> None:

@@ -24,6 +24,7 @@ from tests.contracts.channel_contract import Journal, until
 from tests.patience import patience
 from tests.peers.wechat.official_house import House, speak
 from tests.peers.wechat.wecom_caller import AES_KEY, TOKEN, FakeWeComCaller, World
+from tests.peers.wechat.wecom_server import seal_file
 
 SECOND = min(patience(0.05), 0.2)  # of the vendor; longer where a busy machine would miss its deadlines
 ACCOUNT = Account(channel="wecom", name="hook")
@@ -110,6 +111,36 @@ async def test_two_questions_get_each_its_own_answer(sqlite: Database, server: F
         await scene.house.settled("sent", "sent")
 
 
+@pytest.mark.rule("WX-121")
+async def test_what_a_command_says_ends_its_own_stream_and_not_that_of_the_question_before(sqlite: Database, server: FakeWeComCaller) -> None:
+    scene = Scene(sqlite, server, {"slow": (8, ["slow answer"]), "/status": (60, [])})
+    async with scene.running():
+        slow = server.says(ANN, "slow")
+        await until(lambda: slow in server.world.shown)
+        command = server.says(ANN, "/status")
+        await until(lambda: command in server.world.shown)
+        await scene.house.remind(ANN, "one answer is being written")  # what a command says answers no message either
+        await scene.shows(command, "one answer is being written")
+        await scene.shows(slow, "slow answer")
+
+
+@pytest.mark.rule("WX-121", "CH-52")
+async def test_a_message_that_is_repeated_takes_nothing_from_others(sqlite: Database, server: FakeWeComCaller) -> None:
+    scene = Scene(sqlite, server, {})
+    async with scene.running():
+        told = server.message(ANN, "hello", msgid="m-again", with_url=False)
+        server.says(ANN, "hello", msgid="m-again", with_url=False)
+        await scene.shows("m-again", "Re: hello")
+        await scene.house.settled("sent")
+        assert (await asyncio.to_thread(server.ask, told))[1]["stream"]["content"] == "Re: hello", "its last answer once more"
+    async with scene.running():  # another life, which knows of no stream
+        assert await asyncio.to_thread(server.ask, told) == (200, {})
+        await scene.house.remind(ANN, "a reminder")
+        following = server.says(ANN, "anything")
+        await until(lambda: server.world.finished(following))
+        assert "a reminder" in server.world.text(following)
+
+
 @pytest.mark.rule("WX-122", "WX-194")
 async def test_what_is_ready_after_the_polls_goes_to_the_one_time_address_once(sqlite: Database, server: FakeWeComCaller) -> None:
     server.world.polls = 2
@@ -119,8 +150,7 @@ async def test_what_is_ready_after_the_polls_goes_to_the_one_time_address_once(s
         await until(lambda: server.world.text(f"url:{msgid}") == "at last", within_s=15)
         await scene.house.settled("sent")
         await scene.house.remind(ANN, "a reminder")
-        await asyncio.sleep(0.3)
-        assert (await scene.house.states())[-1] == "queued", "the address is used"
+        await scene.house.settled("sent", "waiting")  # the address is used
         server.world.polls = 20
         following = server.says(ANN, "anything")
         await until(lambda: server.world.finished(following))
@@ -185,10 +215,11 @@ async def test_pictures_travel_in_the_finishing_answer(sqlite: Database, server:
     async with scene.running() as channel:
         server.world.polls = 0
         msgid = server.says(ANN, "picture?")
-        await until(lambda: msgid in channel._of)
+        await until(lambda: channel._askings.of_question(msgid) is not None)
         await until(lambda: len(scene.house.questions) == 1)
         files = tuple(Attachment(kind="image", name=name, mime="image/png", stored_path=name) for name in ("a.png", "big.png"))
-        asking = channel._of[msgid]
+        asking = channel._askings.of_question(msgid)
+        assert asking is not None
         asking.ready.append(
             OutboundPart(part_id="p", address=Address(account=ACCOUNT, chat_id=ANN), text="see", attachments=files, file_note="(a file)")
         )
@@ -227,7 +258,7 @@ async def test_what_the_platform_did_not_send_is_refused(sqlite: Database, serve
 @pytest.mark.rule("WX-110", "WX-111", "WX-121")
 async def test_events_strangers_and_files(sqlite: Database, server: FakeWeComCaller) -> None:
     scene = Scene(sqlite, server, {}, welcome="Hi")
-    server.world.files["f"] = crypto.seal_file(b"hello", crypto.key_of(AES_KEY))
+    server.world.files["f"] = seal_file(b"hello", crypto.key_of(AES_KEY))
     async with scene.running() as channel:
         _, welcome = await asyncio.to_thread(server.ask, server.message(ANN, msgtype="event", event={"eventtype": "enter_chat"}))
         assert welcome == {"msgtype": "text", "text": {"content": "Hi"}}

@@ -545,9 +545,13 @@ async def test_an_adapter_ends_within_a_second_whatever_it_does_and_leaves_nothi
 async def test_after_half_an_hour_without_network_it_goes_on_by_itself(peer: Peer, journal: Journal, clock: FakeClock) -> None:
     if lacks(peer, "connection to lose"):
         pytest.skip("this platform has no connection to lose")
-    supervisor = Supervisor(
-        peer.account, lambda: peer.adapter(cursor=journal.cursor, clock=clock), clock=clock, backoff_s=(0.01,), check_s=0.01
-    )
+    lives: list[Channel] = []
+
+    def build() -> Channel:
+        lives.append(peer.adapter(cursor=journal.cursor, clock=clock))
+        return lives[-1]
+
+    supervisor = Supervisor(peer.account, build, clock=clock, backoff_s=(0.01,), check_s=0.01)
 
     async def turns(state: ChannelState) -> None:
         await until(lambda: supervisor.status().state is state)
@@ -561,7 +565,8 @@ async def test_after_half_an_hour_without_network_it_goes_on_by_itself(peer: Pee
         await turns(ChannelState.DEGRADED)
         for _ in range(30):
             clock.advance(minutes=1)
-            await asyncio.sleep(0.02)
+            lived = len(lives)
+            await until(lambda lived=lived: len(lives) > lived)
             status = supervisor.status()
             assert status.state is not ChannelState.READY
             assert status.proven_at is not None

@@ -18,7 +18,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -38,6 +37,7 @@ from agent.llm.scripted import Reply, ScriptedModel
 from gateway.http.control import SECRET_HEADER
 from memory.instance_lock import read_info
 from tests.harness import Running, eventually, running
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOTS = ROOT / ".shots"  # ignored by git
@@ -157,12 +157,6 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
             await writer.drain()
         writer.write_eof()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Tab:

@@ -26,12 +26,15 @@ from agent.llm.port import ModelRequest
 from agent.llm.scripted import ScriptedModel
 from gateway import cli
 from gateway.access import Rules
-from gateway.app import Choices, make_model, utc_now
+from gateway.app import Choices
 from gateway.channel_set import Plan
 from gateway.config import Config, ModelAccount
 from gateway.config_load import load
 from gateway.logs import start_logging
-from gateway.running import CannotStart, Gateway, Started
+from gateway.model_making import make_model
+from gateway.running import Gateway, Started
+from gateway.starting import CannotStart
+from gateway.store import utc_now
 from memory.database import Database, sqlite_url
 from memory.errors import StoreError
 from tests.e2e.peer_channel import ACCOUNT, PeerChannel, capabilities

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from tests.peers.wechat import ilink_world, official_server, wecom_server
 from tests.peers.wechat.ilink_server import FakeIlink
 from tests.peers.wechat.official_server import FakeOfficial
 from tests.peers.wechat.wecom_server import FakeWeCom
+from tests.ports import free_port
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ADA = 700001
@@ -191,7 +191,7 @@ class Official(App[FakeOfficial]):
 
     def __init__(self) -> None:
         self.server = FakeOfficial(official_server.World())
-        self.port = _free_port()
+        self.port = free_port()
         self.server.callback = f"http://127.0.0.1:{self.port}/wechat"
 
     @property
@@ -265,9 +265,3 @@ def playing(kind: type[App[Any]]) -> Generator[App[Any]]:
     app = kind()
     with app.server:
         yield app
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -22,7 +22,9 @@ from memory.schema import spaces
 from memory.scope_templates import template
 from memory.texts import Section
 
-TODAY = datetime.now(UTC).date()
+
+def today() -> date:
+    return datetime.now(UTC).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ def settle(data_dir: Path, scope: str, language: str) -> None:
     (folder / "user.md").write_text("".join(f"- {line}\n" for line in memory.about), encoding="utf-8")
     (folder / "knowledge" / f"{memory.page[0]}.md").write_text(memory.page[1], encoding="utf-8")
     for back in (0, 1, 2, 5, 6, 9, 20, 33):
-        day = TODAY - timedelta(days=back)
+        day = today() - timedelta(days=back)
         (folder / daily_path(day)).write_text(_day(memory, day), encoding="utf-8")
         if back in (1, 5, 33):
             (folder / diary_path(day)).write_text(f"# Dream Diary: {day}\n\n{memory.story}\n", encoding="utf-8")
@@ -137,7 +139,7 @@ def _provenance(connection: sa.Connection, scope: str, memory: Memory) -> None:
     facts = [LineRow(hash=line_hash(words), origin=origin, author="dream") for words, origin in memory.facts if origin is not Origin.HUMAN]
     provenance.put_lines(connection, scope, "MEMORY.md", facts, at)
     for back in (0, 1, 2, 5, 6, 9, 20, 33):
-        day = TODAY - timedelta(days=back)
+        day = today() - timedelta(days=back)
         notes = [
             LineRow(hash=line_hash(words), origin=origin, author="summary", local_date=str(day), used_by="n-earlier" if back else "")
             for words, origin in memory.notes
@@ -160,16 +162,16 @@ def dream(data_dir: Path, scope: str, language: str) -> None:
         _happened("candidate", facts[3]), _happened("left_out", notes[1], reason="unsupported"),
     )  # fmt: skip
     first = Dream(
-        id=dream_store.new_id(), scope=scope, local_date=str(TODAY - timedelta(days=1)), state="applying", trigger="night", changes=kept,
+        id=dream_store.new_id(), scope=scope, local_date=str(today() - timedelta(days=1)), state="applying", trigger="night", changes=kept,
         booking=Booking(added=(line(facts[0]), line(facts[1])), removed=(line(notes[1]),)), diary=_diary(memory, kept),
     )  # fmt: skip
     older = replace(
-        first, id=dream_store.new_id(), local_date=str(TODAY - timedelta(days=5)), state="done", trigger="manual", booking=Booking(),
+        first, id=dream_store.new_id(), local_date=str(today() - timedelta(days=5)), state="done", trigger="manual", booking=Booking(),
         changes=(_happened("added", facts[4]),), ended_at=now,
     )  # fmt: skip
     gone = tuple(_happened("dropped", words, reason="temporary") for words, origin in memory.facts if origin is not Origin.HUMAN)
     refused = replace(
-        first, id=dream_store.new_id(), local_date=str(TODAY), state="refused", trigger="manual", changes=gone, booking=Booking(),
+        first, id=dream_store.new_id(), local_date=str(today()), state="refused", trigger="manual", changes=gone, booking=Booking(),
         diary="", reason=f"lines: {len(gone)} of {len(gone)}, limit 1", ended_at=now,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from memory.saved.hand import Hand
 from memory.saved.journal import Writer
 from memory.saved.lineages import lineage_of
 from memory.saved.rows import ListKey, Origin, character_list, global_list, space_list
-from memory.saved.store import Limits, New
+from memory.saved.writing import Limits, New
 from memory.saved_schema import memories, memory_decay
 from memory.schema import people, spaces
 

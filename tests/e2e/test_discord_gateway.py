@@ -13,6 +13,7 @@ import pytest
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Say, Until, Wait
 from gateway.access import Rules
+from gateway.language import say
 from tests.e2e.app_talk import stored_cursors
 from tests.e2e.discord_talk import discord_talk
 from tests.patience import patience
@@ -73,6 +74,17 @@ async def test_a_command_above_the_role_is_told_so_by_edit(tmp_path: Path, serve
         told = server.calls_command(DM, "memory", text="rebuild-index")
         await chat.until(lambda: server.world.interactions[told["token"]]["message"])
         assert chat.requests == []
+
+
+@pytest.mark.rule("CH-119")
+async def test_why_tells_of_what_the_person_wrote_though_discord_repeats_our_answer(tmp_path: Path, server: FakeDiscord) -> None:
+    async with discord_talk(tmp_path, model(echo), server) as chat:
+        chat.says("good morning")
+        await chat.shows(["Re: good morning"])
+        chat.says("/why")
+        await chat.until(lambda: len(chat.texts()) == 2)
+        assert "self" not in chat.texts()[-1]
+        assert say("en", "why_is_sent") in chat.texts()[-1]
 
 
 @pytest.mark.rule("CH-95", "CH-96")

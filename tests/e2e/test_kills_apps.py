@@ -22,6 +22,7 @@ from gateway.language import say
 from tests.e2e.conftest import Child, Household, until
 from tests.e2e.kill_apps import APPS, PNG, App, Official, OfficialApi, playing
 from tests.e2e.test_crash_matrix import BEGINNING, STALLED
+from tests.patience import patience
 from tests.peers.model.replies import Pause, Reply, text
 from tests.peers.model.server import FakeModel
 
@@ -340,7 +341,7 @@ async def test_a_connection_that_stands_and_says_nothing(house: House, ending: E
         house.app.says(word)
     began = time.monotonic()
     await ending(ended)
-    assert time.monotonic() - began < 5, "nobody waits for a dead connection"
+    assert time.monotonic() - began < patience(5), "nobody waits for a dead connection"
     house.app.deafen(False)
     await house.start()
     await house.says_once(BURST[:3])

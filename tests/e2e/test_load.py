@@ -152,9 +152,7 @@ async def one_round(home: Household, peer: Peer, chats: list[str], number: int) 
     for each in range(AT_ONCE):
         await peer.says(f"chat{each}", f"round {number}")
     watched = chats[number % AT_ONCE]
-    async with asyncio.TaskGroup() as group:
-        group.create_task(home.web.events(watched))
-        await asyncio.sleep(0.05)
+    async with home.web.following(watched), asyncio.TaskGroup() as group:
         for chat in chats:
             group.create_task(home.web.say(chat, f"round {number}"))
     await until(lambda: peer.acknowledged == AT_ONCE * (number + 1), within_s=60)

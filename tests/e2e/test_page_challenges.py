@@ -12,12 +12,14 @@ import pytest
 import sqlalchemy as sa
 from playwright.async_api import Browser, expect
 
-from gateway.app import open_database, utc_now
 from gateway.config import Config
+from gateway.store import open_database, utc_now
 from memory.database import Database
 from memory.saved.lineages import lineages
 from memory.saved.rows import character_list, global_list
-from memory.saved.store import New, insert_new, rows_of
+from memory.saved.store import insert_new
+from memory.saved.stored import rows_of
+from memory.saved.writing import New
 from tests.e2e import browser
 from tests.e2e.browser import House, house_over
 from tests.harness import eventually

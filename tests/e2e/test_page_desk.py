@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Route, expect
 from agent.errors import ModelMisconfigured
 from agent.llm.scripted import Fail, Say, Until
 from channels.loopback import LoopbackPlatform
-from gateway.app import make_model
+from gateway.model_making import make_model
 from tests.e2e import browser
 from tests.e2e.browser import MODEL, House, Tab, house_over, until
 from tests.harness import loopback_plan
@@ -408,6 +408,8 @@ async def test_jobs_and_usage_show_what_was_done(house: House) -> None:
         title = tab.page.locator(".row").filter(has_text="Chat title").first
         await expect(title).to_contain_text("Done")
         await expect(title).to_contain_text("title A note")
+        await expect(tab.page.locator(".row").filter(has_text="Summary of a day").filter(has_text=house.me.name)).to_have_count(1)
+        await expect(tab.page.locator("main")).not_to_contain_text("people/")
         await tab.page.get_by_text("Parked", exact=True).click()
         await expect(tab.page.get_by_text("No jobs here")).to_be_visible()
         await tab.go("operate/usage")

@@ -253,6 +253,7 @@ async def test_settings_last_and_the_number_of_uncovered_messages_leads_to_backf
         await expect(tab.page.get_by_label("Summarised messages that")).to_have_value("3")
         for name in ("Make entries by itself", "Hide summarised", "Fold hidden"):
             await expect(tab.page.get_by_role("switch", name=name)).to_be_checked()
+        await expect(tab.page.locator(".entry").first).to_be_visible()
         before = await tab.page.locator(".entry").count()
         await tab.page.get_by_role("button", name="Backfill").click()
         await expect(tab.page.locator(".entry")).not_to_have_count(before)

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Locator, expect
 
 from tests.e2e import browser, memory_scenes, page_audit
 from tests.e2e.browser import NARROW, WIDE, House, Tab, house_over
-from tests.e2e.memory_scenes import MEMORIES, TODAY
+from tests.e2e.memory_scenes import MEMORIES, today
 from tests.e2e.page_look import look
 from tests.e2e.page_scenes import LANGUAGES, LIVES
 
@@ -82,7 +82,7 @@ VIEWS: Mapping[str, Callable[[Tab, str], Awaitable[None]]] = {
     "page": lambda tab, page: _at(tab, f"memory/files/knowledge/{page}.md", ".file-view table"),
     "missing": lambda tab, _: _at(tab, "memory/files/knowledge/nothing.md", ".file-pane .state"),
     "days": lambda tab, _: _at(tab, "memory/days", ".month"),
-    "day": lambda tab, _: _at(tab, f"memory/days/{TODAY}", ".day-section"),
+    "day": lambda tab, _: _at(tab, f"memory/days/{today()}", ".day-section"),
 }
 
 
@@ -131,8 +131,21 @@ async def test_a_file_is_read_with_the_origin_of_its_lines_and_the_room_it_takes
         await expect(lines.nth(2).locator(".origin")).to_have_count(0)  # the person's own
         await expect(lines.nth(3).locator(".origin")).to_have_text("from other texts too · dream")
         await expect(tab.page.get_by_role("meter", name="Room in the prompt")).to_have_attribute("aria-valuemax", "4000")
-        await tab.go(f"memory/files/memory/dreams/{TODAY.isoformat()}.md")
+        await tab.go(f"memory/files/memory/dreams/{today().isoformat()}.md")
         await expect(tab.page.get_by_text("Nothing here yet")).to_be_visible()
+
+
+@pytest.mark.rule("WO-12", "WD-88")
+async def test_older_texts_are_a_sheet_from_below_on_a_narrow_page(house: House) -> None:
+    lived(house)
+    async with house.tab(size=NARROW) as tab:
+        await VIEWS["file"](tab, MEMORIES["en"].page[0])
+        await tab.page.locator(".file-actions .icon-button").first.click()
+        sheet = tab.page.locator(".revisions")
+        await expect(sheet.locator(".drawer-body > *").first).to_be_visible()
+        box = await sheet.bounding_box()
+        assert box is not None
+        assert (box["x"], box["width"], box["y"] + box["height"]) == (0, *NARROW)
 
 
 @pytest.mark.rule("WD-17", "WD-19")
@@ -345,12 +358,12 @@ async def test_a_user_has_a_memory_of_their_own_and_a_guest_by_role_has_none(hou
 async def test_days_are_walked_by_keyboard_and_open_with_their_sections(house: House) -> None:
     lived(house)
     async with house.tab() as tab:
-        await tab.go(f"memory/days/{TODAY}")
+        await tab.go(f"memory/days/{today()}")
         await expect(tab.page.locator(".day-section h3")).to_have_text(["Earlier in a long chat", "Summary of the day"])
         await expect(tab.page.locator(".origin").first).to_have_text("from what was said · summary")
-        today = tab.page.locator(".day[aria-current=date]")
-        await expect(today).to_have_attribute("aria-pressed", "true")
-        await today.focus()
+        cell = tab.page.locator(".day[aria-current=date]")
+        await expect(cell).to_have_attribute("aria-pressed", "true")
+        await cell.focus()
         keys = tab.page.keyboard
         title = tab.page.locator(".month-head h2")
         shown = await title.inner_text()
@@ -364,7 +377,7 @@ async def test_days_are_walked_by_keyboard_and_open_with_their_sections(house: H
         await tab.until("document.activeElement.classList.contains('day')")
         await keys.press("Enter")
         await expect(tab.page.locator(".day-head h2")).to_be_visible()
-        await expect(tab.page).not_to_have_url(f"{house.url}/#/memory/days/{TODAY}")
+        await expect(tab.page).not_to_have_url(f"{house.url}/#/memory/days/{today()}")
         await expect(tab.page.locator(".day[tabindex='0']")).to_have_count(1)
 
 

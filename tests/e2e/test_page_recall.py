@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e import browser, page_audit, recall_scenes
-from tests.e2e.browser import House, Tab, house_over
+from tests.e2e.browser import NARROW, House, Tab, house_over
 from tests.e2e.page_look import look
 from tests.e2e.page_scenes import LANGUAGES, LIVES
 from tests.e2e.recall_scenes import PASTS
@@ -180,3 +180,19 @@ async def test_passages_are_forgotten_cleared_in_two_steps_and_brought_back(hous
 async def _menu(tab: Tab, item: str) -> None:
     await tab.page.get_by_role("button", name="More for all passages").click()
     await tab.page.get_by_role("menuitem", name=item, exact=True).click()
+
+
+@pytest.mark.rule("WO-12")
+@pytest.mark.parametrize("address", ["memory/conversation", "memory"])
+async def test_a_list_that_is_alone_on_a_narrow_page_has_no_row_that_looks_open(house: House, address: str) -> None:
+    await past(house)
+    async with house.tab() as tab:
+        await tab.go(address)
+        row = tab.page.locator(".file-row[aria-current]")
+        await expect(row).to_be_visible()
+        await tab.page.mouse.move(0, 0)
+        ground = "(row) => getComputedStyle(row).backgroundColor"
+        none = "rgba(0, 0, 0, 0)"
+        assert await row.evaluate(ground) != none
+        await tab.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+        assert await row.evaluate(ground) == none

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from tests.e2e.peer_channel import EDITS
 from tests.e2e.test_crash_matrix import BEGINNING, STALLED, asked, echo
 from tests.peers.model.replies import Pause, delta, stream
 from tests.peers.model.server import FakeModel
+from tests.ports import free_port
 
 LOCKER = """
 import sqlite3, sys, time
@@ -190,8 +190,7 @@ async def test_the_database_is_whole_after_a_kill(household: Household) -> None:
 
 @pytest.mark.rule("RL-4", "RL-21")
 async def test_a_model_that_is_down_is_told_in_a_sentence_and_answers_when_it_is_back(household: Household, peer: Peer) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    port = free_port()
     away = FakeModel(echo, port=port)
     household.configure(model={"provider": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "name": "fake"})
     running = await household.start(model="", peer=peer.port)

@@ -182,9 +182,12 @@ async def test_a_burst_during_a_run_reaches_the_model_in_order_and_is_marked(tmp
 @pytest.mark.case("TG-08")
 @pytest.mark.rule("CH-95", "CH-141", "CH-161")
 async def test_nothing_is_shown_before_the_first_visible_character(tmp_path: Path, server: FakeBotApi) -> None:
-    script = model(lambda _: [Say("\n"), Wait(0.3), Say("  "), Wait(0.3), Say("Hi"), Wait(2.0), Say(" there")])
+    go = asyncio.Event()
+    script = model(lambda _: [Say("\n"), Wait(0.3), Say("  "), Wait(0.3), Say("Hi"), Until(go), Say(" there")])
     async with telegram_talk(tmp_path, script, server) as chat:
         chat.says("greet me")
+        await chat.until(chat.texts)
+        go.set()
         await chat.shows(["Hi there"])
         shown = chat.calls("sendMessage", "editMessageText")
         assert shown[0].strip() == "Hi"
@@ -215,9 +218,16 @@ async def test_a_preview_becomes_the_answer_with_its_formatting(tmp_path: Path, 
 
 @pytest.mark.rule("CH-98")
 async def test_what_is_half_written_is_shown_presentable(tmp_path: Path, server: FakeBotApi) -> None:
-    pieces = [Say(f"{STORY} 👨\u200d"), Wait(0.5), Say("👩 says **now"), Wait(0.5), Say("**:\n\n```python\nx = 1"), Wait(0.5), Say("\ny = 2\n```\n")]
+    go = [asyncio.Event() for _ in range(3)]
+    pieces = [
+        Say(f"{STORY} 👨\u200d"), Until(go[0]), Say("👩 says **now"), Until(go[1]), Say("**:\n\n```python\nx = 1"), Until(go[2]),
+        Say("\ny = 2\n```\n"),
+    ]  # fmt: skip
     async with telegram_talk(tmp_path, model(lambda _: pieces), server) as chat:
         chat.says("a story")
+        for shown, each in enumerate(go, start=1):
+            await chat.until(lambda shown=shown: len(chat.calls("sendMessage", "editMessageText")) >= shown)
+            each.set()
         await chat.shows([f"{STORY} 👨\u200d👩 says now:\n\nx = 1\ny = 2"])
         shown = chat.calls("sendMessage", "editMessageText")
         assert len(shown) >= 4
@@ -255,12 +265,13 @@ async def test_when_somebody_deletes_the_preview_the_answer_comes_as_a_new_messa
 @pytest.mark.case("TG-11")
 @pytest.mark.rule("CH-91", "CH-92", "CH-33")
 async def test_flood_control_costs_previews_and_not_the_answer(tmp_path: Path, server: FakeBotApi) -> None:
-    go = asyncio.Event()
-    script = model(lambda _: [Say(STORY), Wait(0.5), Say(" And then it rained."), Until(go), Say(" The end.")])
+    rain, go = asyncio.Event(), asyncio.Event()
+    script = model(lambda _: [Say(STORY), Until(rain), Say(" And then it rained."), Until(go), Say(" The end.")])
     async with telegram_talk(tmp_path, script, server) as chat:
         chat.says("a story")
         await chat.until(lambda: chat.texts() == [STORY])
         server.world.fail_next({"status": 429, "description": "Too Many Requests: retry after 2", "parameters": {"retry_after": 2}})
+        rain.set()
         await chat.until(lambda: not server.world.faults)
         refused_at = time.monotonic()
         go.set()

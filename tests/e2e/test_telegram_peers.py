@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
@@ -28,6 +26,7 @@ from channels.telegram.webhook import TelegramWebhook
 from tests.contracts.channel_contract import Journal, running, until
 from tests.harness import eventually
 from tests.peers.telegram.listener import listening
+from tests.ports import free_port
 
 PEERS = Path(sys.prefix) / "peers"  # where `make peers` puts them
 TOKEN = "123456789:AAindependent-peer-token-0000000001"
@@ -90,12 +89,6 @@ def mockpost(mockpost_python: Path, tmp_path: Path) -> Iterator[str]:
         process.terminate()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @asynccontextmanager
 async def connected(channel: TelegramChannel, journal: Journal) -> AsyncGenerator[None]:
     async with running(channel, journal) as task:
@@ -137,7 +130,7 @@ async def test_a_talk_by_webhook_with_a_server_of_others(mockpost: str) -> None:
         async with connected(channel, journal):
             person = {"chat_id": ADA, "text": "hello there 你好", "from_user": "Ada"}
             await http.post("/telegram/client/sendMessage", person, **{"X-MockPost-App": "gw"})
-            await asyncio.sleep(0.2)
+            await until(lambda: bool(listener.statuses))
             assert (journal.events, set(listener.statuses)) == ([], {403}), "without the secret nobody is heard"
             listener.added = {"X-Telegram-Bot-Api-Secret-Token": settings.webhook_secret}
             await http.post("/telegram/client/sendMessage", person, **{"X-MockPost-App": "gw"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,9 @@ from agent.llm.scripted import ScriptedModel
 from tests.harness import eventually, running
 from tests.peers.telegram.server import FakeBotApi
 from tests.peers.telegram.world import TOKEN
+from tests.ports import free_port
 
 ADA = 700001
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.mark.rule("CH-12", "WX-10")

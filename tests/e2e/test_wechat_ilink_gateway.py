@@ -19,10 +19,10 @@ from channels.wechat.ilink.login import IlinkLogin
 from channels.wechat.ilink.settings import IlinkSettings
 from gateway import inbox
 from gateway.access import Rules
-from gateway.app import open_database
 from gateway.channel_set import Plan
 from gateway.config import Config
 from gateway.language import say
+from gateway.store import open_database
 from gateway.vault import StoreVault
 from memory.database import Database
 from tests.e2e.test_hostile_media import FILES

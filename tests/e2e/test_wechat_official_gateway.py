@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from gateway.language import say
 from tests.contracts.channel_contract import until
 from tests.harness import Running, running
 from tests.peers.wechat.official_server import AES_KEY, APP_ID, APP_SECRET, TOKEN, UNAVAILABLE, FakeOfficial, World
+from tests.ports import free_port
 from tests.talks import asked, model
 
 ANN = "o_user_A"
@@ -27,12 +27,6 @@ def server() -> Iterator[FakeOfficial]:
     with FakeOfficial(World(second=1.0)) as server:
         yield server
         assert UNAVAILABLE not in [shown.text for shown in server.world.shown]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager

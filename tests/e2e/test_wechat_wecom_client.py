@@ -13,7 +13,7 @@ import pytest
 
 from channels.wechat import crypto
 from tests.contracts.channel_contract import until
-from tests.peers.wechat.wecom_server import BOT_ID, FILE_KEY, SECRET, FakeWeCom
+from tests.peers.wechat.wecom_server import BOT_ID, FILE_KEY, SECRET, FakeWeCom, seal_file
 
 NAME = "wecom-aibot-python-sdk"
 
@@ -40,10 +40,10 @@ async def client(server: FakeWeCom, sdk: Any, monkeypatch: pytest.MonkeyPatch) -
     # It would speak TLS on any address.
     monkeypatch.setattr(manager.websockets, "connect", lambda url, ssl=None, **more: connect(url, **more))
     options = sdk.WSClientOptions(bot_id=BOT_ID, secret=SECRET, ws_url=server.socket_url, heartbeat_interval=100, max_reconnect_attempts=0)
-    client = sdk.WSClient(options)
+    client, others = sdk.WSClient(options), asyncio.all_tasks()
     yield client
     client.disconnect()
-    await asyncio.sleep(0.2)
+    await until(lambda: asyncio.all_tasks() - {asyncio.current_task()} <= others)  # it tells nobody when its connection is closed
 
 
 @pytest.mark.rule("WX-100", "WX-101", "WX-102", "WX-105", "WX-151", "WX-190", "WX-191", "WX-192", "WX-193")
@@ -97,8 +97,8 @@ async def test_a_client_of_another_hand_meets_the_same_refusals(server: FakeWeCo
 
 
 @pytest.mark.rule("WX-110", "WX-151")
-def test_a_client_of_another_hand_opens_what_we_seal(sdk: Any) -> None:
+def test_a_client_of_another_hand_opens_what_the_fake_seals(sdk: Any) -> None:
     assert sdk is not None
     opened = importlib.import_module("aibot.crypto_utils").decrypt_file
     for data in (b"hello", b"", b"x" * 32, bytes(range(256)) * 100):
-        assert opened(crypto.seal_file(data, crypto.file_key(FILE_KEY)), FILE_KEY) == data
+        assert opened(seal_file(data, crypto.file_key(FILE_KEY)), FILE_KEY) == data

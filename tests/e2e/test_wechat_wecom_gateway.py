@@ -89,9 +89,10 @@ async def test_an_answer_grows_in_place_and_ends_whole(tmp_path: Path, server: F
 
 @pytest.mark.rule("CH-101", "WX-107")
 async def test_after_a_restart_the_answer_is_a_message(tmp_path: Path, server: FakeWeCom, kept: Kept) -> None:
-    async with talk(tmp_path, model(lambda _: [Wait(60)]), server, kept) as gateway:
+    script = model(lambda _: [Wait(60)])
+    async with talk(tmp_path, script, server, kept) as gateway:
         server.says(ANN, "slow?")
-        await asyncio.sleep(1)
+        await until(lambda: bool(script.requests))
         gateway.stop.set()
         server.world.questions.clear()  # the platform knows the question no longer
     async with talk(tmp_path, model(echo), server, kept):

@@ -20,13 +20,12 @@ from channels.port import Capabilities
 from channels.web.adapter import CAPABILITIES as WEB
 from gateway import senders
 from gateway.access import Rules
-from gateway.app_saved import build_saved
 from gateway.budgets import Budgets
 from gateway.config import Config
 from gateway.embedding_change import EmbeddingChange
 from gateway.gate import Gates
 from gateway.heads import Heads
-from gateway.jobs import JobRunner
+from gateway.jobs.runner import JobRunner
 from gateway.models import Models
 from gateway.outbox import Outbox
 from gateway.replies import Replies
@@ -36,6 +35,7 @@ from gateway.task_jobs import KIND
 from gateway.task_loop import TaskLoop
 from gateway.task_runner import TaskRuns
 from gateway.tasks import Tasks, Wanted
+from gateway.wiring.saved import build_saved
 from memory import conversations
 from memory import tasks as rows
 from memory.columns import metadata

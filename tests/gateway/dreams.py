@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply
-from gateway import job_store
 from gateway.dream_asking import DreamAsking
 from gateway.dream_job import DreamJob
 from gateway.dream_reading import DreamReading, FindManagers
@@ -22,7 +21,7 @@ from gateway.dream_writing import DreamWriting
 from gateway.dreaming import Dreaming
 from gateway.file_writer import FileWriter
 from gateway.forgetting import Forgetting
-from gateway.job_store import JobRow
+from gateway.jobs.table import Job, JobRow, enqueue, read_job
 from gateway.undoing import Undoing
 from gateway.whys import Whys
 from memory import dream_store, proposal_store, provenance
@@ -172,8 +171,8 @@ class Dreamer(Night):
     async def dream(self, day: str, scope: Scope = ROOT, *, keys: int = 0) -> JobRow:
         """The dream of the night of `day`, run to its end."""
         key = f"{scope}:{day}" + (f":{keys}" if keys else "")
-        job = job_store.Job(kind="dream", key=key, scope=str(scope), local_date=day, payload={"date": day, "zone": "UTC"})
-        await self.db.write(lambda c: job_store.enqueue(c, job, now=self.clock()))
+        job = Job(kind="dream", key=key, scope=str(scope), local_date=day, payload={"date": day, "zone": "UTC"})
+        await self.db.write(lambda c: enqueue(c, job, now=self.clock()))
         await self.run("dream")
         self.clock.advance(minutes=1)
         row = await self.job("dream", key)
@@ -184,7 +183,7 @@ class Dreamer(Night):
         asked = await self.db.write(lambda c: self.dreaming.request(c, scope, days=days, force=force, person=person, now=self.clock()))
         await self.run("dream")
         self.clock.advance(minutes=1)
-        row = await self.db.read(lambda c: job_store.read_job(c, asked.job_id))
+        row = await self.db.read(lambda c: read_job(c, asked.job_id))
         assert row is not None
         return row
 

@@ -60,7 +60,7 @@ class WordSearch:
                             hits.append(
                                 Hit(
                                     scope=scope, path=file.path, first_line=number, last_line=number, date="", origin=Origin.HUMAN, heading="",
-                                    snippet=line, score=1.0, accepted=True,
+                                    snippet=line, score=1.0, accepted=True, fits=True,
                                 )
                             )
             return hits

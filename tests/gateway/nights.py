@@ -14,13 +14,16 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
-from gateway import job_store, nightly, trimming
+from gateway import nightly, trimming
 from gateway.background import Background
 from gateway.config import Config
 from gateway.day_files import DayFiles
 from gateway.digesting import Digester
-from gateway.job_store import JobRow
-from gateway.jobs import Handler, JobContext, JobResult, after_failure
+from gateway.jobs import claims
+from gateway.jobs.claims import Claim
+from gateway.jobs.failures import after_failure
+from gateway.jobs.handling import Handler, JobContext, JobResult
+from gateway.jobs.table import Job, JobRow, find_job
 from gateway.models import Models
 from gateway.nightly import Nightly
 from gateway.summarizing import Summarizing
@@ -155,7 +158,7 @@ class Night:
     async def run_one(self, *kinds: str, ran: list[str] | None = None) -> bool:
         self._tokens += 1
         token = f"worker:{self._tokens}"
-        claim = await self.db.write(lambda c: job_store.claim(c, token, kinds or tuple(self.handlers), now=self.clock()))
+        claim = await self.db.write(lambda c: claims.claim(c, token, kinds or tuple(self.handlers), now=self.clock()))
         if claim is None:
             return False
         if ran is not None:
@@ -166,23 +169,23 @@ class Night:
             state, wait = after_failure(claim.row.attempts, error)
             name, text = type(error).__name__, str(error)
             await self.db.write(
-                lambda c: job_store.fail(c, claim, state=state, wait=wait, error_class=name, error=text, now=self.clock())
+                lambda c: claims.fail(c, claim, state=state, wait=wait, error_class=name, error=text, now=self.clock())
             )
             return True
         await self.db.write(lambda c: self._finish(c, claim, result))
         return True
 
-    def _finish(self, c: sa.Connection, claim: job_store.Claim, result: JobResult) -> None:
-        job_store.finish(c, claim, {"skipped": result.skipped} if result.skipped else result.output, now=self.clock())
+    def _finish(self, c: sa.Connection, claim: Claim, result: JobResult) -> None:
+        claims.finish(c, claim, {"skipped": result.skipped} if result.skipped else result.output, now=self.clock())
         if result.commit is not None:
             result.commit(c)
 
-    async def _dream(self, job: job_store.Job, _context: JobContext) -> JobResult:
+    async def _dream(self, job: Job, _context: JobContext) -> JobResult:
         self.dreams.append((job.scope, job.local_date))
         return JobResult(skipped="nothing new")
 
     async def job(self, kind: str, key: str) -> JobRow:
-        row = await self.db.read(lambda c: job_store.find_job(c, kind, key))
+        row = await self.db.read(lambda c: find_job(c, kind, key))
         assert row is not None, f"no job {kind} {key}"
         return row
 

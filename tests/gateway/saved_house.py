@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from agent.characters import Character
 from agent.tools.port import Tool
 from agent.turn import Record
-from gateway.app_saved import search_settings
 from gateway.config import Config
 from gateway.row_vectors import RowVectors
 from gateway.saved_turn import Asker, SavedTurn, SavedTurns
 from gateway.turn_store import TurnStart
+from gateway.wiring.saved import search_settings
 from memory import conversations
 from memory.conversations import Conversation, Message
 from memory.database import Database
@@ -31,7 +31,7 @@ from memory.saved import store, stored
 from memory.saved.lineages import lineage_of
 from memory.saved.rows import ListKey, Memory, character_list, global_list, space_list
 from memory.saved.searching import SavedSearch
-from memory.saved.store import Limits, New
+from memory.saved.writing import Limits, New
 from memory.schema import people, spaces
 from tests.conftest import FakeClock
 

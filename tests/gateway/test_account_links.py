@@ -90,14 +90,16 @@ async def test_a_code_of_the_app_links_it_from_the_page_and_the_session_lives_on
     assert code
     status, given = await desk.ask("POST", f"{ACCOUNTS}/link", {"code": code[0].lower()})
     assert (status, given["pending"]["other"]["name"]) == (200, "ann")
+    await eventually(lambda: _told(desk, "has used your code"))
     assert (await desk.says("/link yes")).startswith("Noted.")
     assert await desk.ask("POST", f"{ACCOUNTS}/decision", {"agree": True, "id": given["pending"]["id"]}) == (200, {"state": "joined"})
     assert [each["platform_user_id"] for each in (await desk.ask("GET", ACCOUNTS))[1]["accounts"]] == ["ann"]
-    assert "Linked" in "\n".join(await eventually(lambda: _told(desk))), "the other side hears of it"
+    assert await eventually(lambda: _told(desk, "Linked")), "the other side hears of it"
 
 
-async def _told(desk: Desk) -> list[str]:
-    return [text for text in desk.platform.texts("c-ann") if text.startswith("Linked")]
+async def _told(desk: Desk, words: str) -> list[str]:
+    """What the app was told by itself, beside the answers."""
+    return [text for text in desk.platform.texts("c-ann") if words in text]
 
 
 @pytest.mark.rule("WD-13")

@@ -82,10 +82,9 @@ async def test_a_strange_last_event_id_is_read_as_none(tmp_path: Path, number: s
 
 
 async def _boot_of(gateway: Running, chat: str) -> str:
-    reading = asyncio.ensure_future(gateway.events(chat))
-    await asyncio.sleep(0.1)
-    await gateway.say(chat, "hello")
-    return (await reading)[0][0].partition("-")[0]
+    async with gateway.following(chat) as heard:
+        await gateway.say(chat, "hello")
+    return heard.result()[0][0].partition("-")[0]
 
 
 @pytest.mark.rule("WO-63")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,9 +135,7 @@ async def test_a_used_up_budget_is_told_kindly_and_a_nearly_used_up_one_before(t
     model = ScriptedModel(lambda _: [Say("Yes."), End(usage=Usage(input_tokens=80, output_tokens=10))])
     async with running(tmp_path, model, config={"budgets": {"person_day_tokens": 85}}) as gateway:
         chat = await gateway.chat(title="A title")
-        async with asyncio.TaskGroup() as group:
-            heard = group.create_task(gateway.events(chat))
-            await asyncio.sleep(0.05)
+        async with gateway.following(chat) as heard:
             await gateway.say(chat, question)
         warned = [data for _, name, data in heard.result() if name == "notice"]
         assert warned == [{"text": say(language, "budget_warn", percent=80, what="person"), "level": "warning"}]

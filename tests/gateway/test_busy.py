@@ -276,7 +276,7 @@ async def test_a_message_deleted_while_it_waits_is_not_answered_and_an_edited_on
         await chat.until(lambda: len(platform.reactions) == 2)
         platform.deletes(secret)
         platform.edits(typo, "what is that?")
-        await asyncio.sleep(0.2)
+        await chat.received()
         go.set()
         await chat.shows(["Re: first", "Re: what is that?"])
         assert "secret" not in str([request.messages for request in chat.requests])

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
 from gateway import calendar_look, calendar_state, trimming, windows
 from gateway.calendar_state import day_job
-from memory import conversations, tokens
+from memory import conversations, message_changes, tokens
 from memory.database import Database
 from memory.recall import summary_rows, uncovered
 from memory.recall.kinds import CALENDAR, Kind
@@ -201,6 +202,21 @@ async def test_five_years_stay_under_their_share_and_keep_the_newest_weeks_and_m
     kinds = Counter(row.kind for row in await small.rows(chat))
     assert kinds[Kind.WEEK] >= 4
     assert kinds[Kind.YEAR] >= 3
+
+
+@pytest.mark.rule("RS-164")
+async def test_weeks_become_months_above_the_share_alone(small: RowsHouse) -> None:
+    chat = await small.made()
+    mondays = [of(date(2025, 3, 3) + timedelta(weeks=n)) for n in range(20)]
+    weeks = [NewSummary(conversation_id=chat, kind=Kind.WEEK, text="a week", sources=[], local_date=monday) for monday in mondays]
+    await small.db.write(lambda c: [summary_rows.add(c, week, small.clock()) for week in weeks])
+    found = await small.db.read(lambda c: calendar_state.read(c, small.config, chat))
+    assert found is not None
+    assert not found.above
+    assert found.fold(small.clock()) is None
+    fold = replace(found, above=True).fold(small.clock())
+    assert fold is not None
+    assert fold.kind is Kind.MONTH
 
 
 # -- when ------------------------------------------------------------------------------------------------------------------
@@ -392,7 +408,7 @@ async def folded_week(house: RowsHouse) -> tuple[str, list[conversations.Message
 @pytest.mark.rule("RS-166")
 async def test_an_edit_in_a_folded_week_is_sent_on_and_rebuilt_from_the_day_up_after_ten_minutes(house: RowsHouse) -> None:
     chat, talk = await folded_week(house)
-    await house.db.write(lambda c: conversations.correct(c, talk[4], "corrected words", house.clock()))
+    await house.db.write(lambda c: message_changes.correct(c, talk[4], "corrected words", house.clock()))
     calls = house.calls
     assert await house.at("2026-03-10T10:05") == []
     assert "morning 4" in await house.stands(chat), "it is still sent"
@@ -409,7 +425,7 @@ async def test_an_edit_in_a_folded_week_is_sent_on_and_rebuilt_from_the_day_up_a
 @pytest.mark.rule("RS-166", "RS-189")
 async def test_a_deleted_message_withholds_the_week_sends_the_rest_raw_and_is_rebuilt_at_once(house: RowsHouse) -> None:
     chat, talk = await folded_week(house)
-    await house.db.write(lambda c: conversations.forget(c, talk[4].id))
+    await house.db.write(lambda c: message_changes.forget(c, talk[4].id))
     assert await house.stands(chat) == ""
     live = await house.live(chat)
     assert "[2026-03-04] evening 4" in live
@@ -442,14 +458,14 @@ async def test_what_a_person_wrote_is_never_rewritten_but_listed(small: RowsHous
     chat, talk = await folded_week(small)
     [week] = await small.rows(chat)
     await small.db.write(lambda c: summary_rows.edit(c, week.id, small.clock(), text="my week"))
-    await small.db.write(lambda c: conversations.correct(c, talk[4], "corrected", small.clock()))
+    await small.db.write(lambda c: message_changes.correct(c, talk[4], "corrected", small.clock()))
     await small.at("2026-03-10T12:00")
     [kept] = await small.rows(chat)
     assert (kept.id, kept.text, kept.stale, kept.hand_edited) == (week.id, "my week", True, True)
     await small.says(chat, "late", at=utc_now_at("2026-03-04T18:00"))
     await small.at("2026-03-10T13:00")
     assert "my week" in [row.text for row in await small.rows(chat)], "what came later stands beside it"
-    await small.db.write(lambda c: conversations.forget(c, talk[4].id))
+    await small.db.write(lambda c: message_changes.forget(c, talk[4].id))
     assert "my week" not in await small.stands(chat)
 
 
@@ -555,7 +571,7 @@ async def test_a_day_whose_message_is_edited_while_it_is_summarised_is_summarise
         answer = await paid(*given, **named)
         if not edited:
             edited.append(True)
-            await house.db.write(lambda c: conversations.correct(c, message, "after", house.clock()))
+            await house.db.write(lambda c: message_changes.correct(c, message, "after", house.clock()))
         return answer
 
     house.summarist.of_talk = meanwhile  # pyright: ignore[reportAttributeAccessIssue]

@@ -11,14 +11,16 @@ import sqlalchemy as sa
 
 from agent.llm.scripted import ScriptedModel
 from gateway import audit, cast_changes
-from gateway.app import open_database, utc_now
 from gateway.audit import Actor
 from gateway.cast_changes import StillThere, keep_in_step
 from gateway.config import Config
+from gateway.store import open_database, utc_now
 from memory.database import Database
 from memory.saved.lineages import lineage_of, lineages, names_of
 from memory.saved.rows import ListKey, character_list, global_list, space_list
-from memory.saved.store import New, insert_new, rows_of
+from memory.saved.store import insert_new
+from memory.saved.stored import rows_of
+from memory.saved.writing import New
 from memory.saved_schema import memories
 from memory.schema import characters, people, spaces
 from tests.conftest import FakeClock

@@ -16,16 +16,17 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
-from gateway.app import open_database, utc_now
 from gateway.challenge_files import ChallengeFiles
 from gateway.challenges import Challenge, in_language
 from gateway.config import Config
 from gateway.judging import JudgementUnusable, parsed
+from gateway.store import open_database, utc_now
 from memory.database import Database
 from memory.file_schema import summary_blocks
 from memory.saved.lineages import lineage_of
 from memory.saved.rows import character_list, global_list
-from memory.saved.store import New, insert_new
+from memory.saved.store import insert_new
+from memory.saved.writing import New
 from memory.saved_schema import memories, memory_journal
 from memory.schema import jobs
 from tests.harness import Running, eventually, running

@@ -88,7 +88,7 @@ def test_a_fault_without_a_kind_is_told_as_it_says_itself() -> None:
 @pytest.mark.parametrize("file", sorted(CHANNELS.rglob("*.py")), ids=lambda file: str(file.relative_to(CHANNELS)))
 def test_no_adapter_asks_for_an_operator_without_a_kind_that_there_are_words_for(file: Path) -> None:
     """Else it would speak English to everybody. The loopback channel is for tests."""
-    if file.name == "loopback.py":
+    if file.parent.name == "loopback":
         return
     for call in ast.walk(ast.parse(file.read_text())):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("CredentialRefused", "NeedsOperator"):

@@ -27,8 +27,9 @@ import pytest
 import pytest_asyncio
 from typer.testing import CliRunner
 
-from gateway.cli import app
-from gateway.doctor import Finding, Verdict, examine
+from gateway.cli import app, welcome
+from gateway.doctor.examining import examine
+from gateway.doctor.finding import Finding, Verdict
 from memory.instance_lock import InstanceLock
 from tests.harness import eventually
 from tests.peers.model.replies import Hang, Reply, delta, stream, text
@@ -324,6 +325,12 @@ async def test_commands_ask_the_gateway_that_runs(plain: Child) -> None:
     why = await yumegate("why", f"web:main:{chat}", config=plain.config)
     assert why.code == 0 and "Nothing has arrived" not in why.out
     assert "title" in here("job", "list", config=plain.config).out
+    assert here("job", "run", "daily-summary", "--scope", "root", "--date", "2020-01-01", config=plain.config).code == 0
+
+    async def skipped() -> bool:
+        return "nothing to do: unchanged" in (await yumegate("job", "list", config=plain.config)).out
+
+    await eventually(skipped, within_s=LIMIT_S)
     assert here("release", config=plain.config).code == 0
     fault = here("job", "run", "4711", config=plain.config)
     assert (fault.code, fault.out) == (1, "") and "4711" in fault.err
@@ -627,3 +634,11 @@ async def test_doctor_names_a_model_server_that_is_not_there(ready: Path) -> Non
     account = {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "fake"}
     found = (await examined(changed(ready, models={"far": account})))["models.far"]
     assert found.verdict is Verdict.FAIL and "cannot connect" in found.text and "server runs" in found.next_step
+
+
+@pytest.mark.rule("WO-1")
+def test_a_start_prints_where_to_go_and_says_when_the_model_is_the_demo() -> None:
+    plain, demo = (welcome("http://127.0.0.1:1", "http://127.0.0.1:1/login/x", demo=demo).splitlines() for demo in (False, True))
+    assert plain == demo[:-1]
+    assert plain[:2] == ["Yumegate is ready: http://127.0.0.1:1", "Sign in once with this link (10 minutes): http://127.0.0.1:1/login/x"]
+    assert "login-link" in plain[2] and "demo model" in demo[-1]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway import job_store
 from gateway.commands.table import TABLE, every_row, find, nearest, needed_role, slip, usable
 from gateway.commands.who import Caller
-from gateway.job_store import Job
-from gateway.jobs import JobContext, JobResult, JobRunner
+from gateway.jobs.handling import JobContext, JobResult
+from gateway.jobs.runner import JobRunner
+from gateway.jobs.table import Job, enqueue
 from gateway.language import LANGUAGES, say
 from memory import conversations
 from memory.database import Database
@@ -242,7 +242,7 @@ async def test_a_command_of_lane_c_waits_neither_for_a_turn_nor_for_a_worker(hou
 
     runner = JobRunner(house.db, {"slow": slow}, grace_s=0, database_clock=house.clock)
     for number in range(5):
-        await house.do(partial(job_store.enqueue, job=Job(kind="slow", key=str(number), scope=f"s{number}")))
+        await house.do(partial(enqueue, job=Job(kind="slow", key=str(number), scope=f"s{number}")))
     async with asyncio.TaskGroup() as group:
         working = group.create_task(runner.run())
         async with asyncio.timeout(patience(5)):

@@ -8,13 +8,14 @@ import zipfile
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from gateway import followups, job_store
-from gateway.job_store import Job, JobRow
+from gateway import followups
+from gateway.jobs.table import Job, JobRow, State, enqueue
 from gateway.tasks import Wanted
 from memory import conversations, proposal_store
 from memory.database import Database
@@ -22,7 +23,7 @@ from memory.layout import CURATED
 from memory.lines import line_hash
 from memory.proposed_changes import Passage, ProposedChange
 from memory.provenance import LineRow, Origin
-from memory.schema import messages, outbox, spaces, turns
+from memory.schema import jobs, messages, outbox, spaces, turns
 from memory.scope_switches import knowledge_of
 from memory.scopes import ROOT
 from tests.conftest import FakeClock
@@ -74,8 +75,8 @@ async def test_status_names_missing_days_parked_jobs_left_out_lines_and_unreadab
     await house.talk("long ago", "yes")
     house.clock.now = utc("2026-03-08T20:00")
     job = Job(kind="trim-summary", key="x", scope="root")
-    await house.do(lambda connection: job_store.enqueue(connection, job))
-    await house.do(lambda connection: connection.execute(sa.update(job_store.jobs).values(state="parked")))
+    await house.do(lambda connection: enqueue(connection, job))
+    await house.do(lambda connection: connection.execute(sa.update(jobs).values(state="parked")))
     (tmp_path / "workspace" / "memory").mkdir(parents=True, exist_ok=True)
     (tmp_path / "workspace" / "memory" / "2026-03-01.md").write_bytes(b"\xff\xfe\xff broken")
     house.write(CURATED, "".join(f"- fact {number} {'word ' * 60}\n" for number in range(90)))
@@ -103,8 +104,8 @@ async def test_status_in_the_readers_language(house: CommandHouse, language: str
 
 @pytest.mark.rule("WD-79")
 async def test_status_says_when_the_model_cannot_dream(house: CommandHouse) -> None:
-    await house.do(partial(job_store.enqueue, job=Job(kind="dream", key="root:x", scope="root", local_date=NIGHT)))
-    await house.do(lambda connection: connection.execute(sa.update(job_store.jobs).values(state="done", result={"skipped": "model"})))
+    await house.do(partial(enqueue, job=Job(kind="dream", key="root:x", scope="root", local_date=NIGHT)))
+    await house.do(lambda connection: connection.execute(sa.update(jobs).values(state="done", result={"skipped": "model"})))
     assert "The built-in demo model cannot tend a memory." in await house.says("/memory status")
 
 
@@ -325,6 +326,15 @@ async def test_people_have_so_many_dreams_a_day(house: CommandHouse) -> None:
     assert "has started" in await house.says("/memory dream", by="owen")
 
 
+@pytest.mark.rule("WD-79")
+@pytest.mark.parametrize(("language", "said"), [("en", "The built-in demo model cannot"), ("ja", "内蔵のデモモデル"), ("zh", "内置的演示模型")])
+async def test_a_model_that_cannot_dream_is_said_at_once_and_no_dream_begins(house: CommandHouse, language: str, said: str) -> None:
+    house.config = type(house.config).model_validate({"timezone": "UTC", "model": {"provider": "demo"}})
+    woken = house.woken
+    assert (await house.says("/memory dream", language=language)).startswith(said)
+    assert (house.woken, await house.values(jobs)) == (woken, [])
+
+
 @pytest.mark.rule("WD-81", "WD-68")
 async def test_what_waits_is_shown_taken_and_turned_down(house: CommandHouse) -> None:
     await house.notes("2026-03-07", "The bank closes on Friday", origin=Origin.MIXED)
@@ -337,6 +347,8 @@ async def test_what_waits_is_shown_taken_and_turned_down(house: CommandHouse) ->
     assert house.memory_lines() == ["The bank closes on Friday"]
     assert await house.says("/memory dream apply") == "Nothing waits for your yes."
     assert await house.says(f"/memory dream discard {waiting.id}") == f"Nothing of the id {waiting.id} waits here."
+    for verb in ("show", "apply", "discard"):
+        assert len(await house.says(f"/memory dream {verb} {'x' * 50_000}")) < 200  # an answer, not the question again in twelve parts
 
 
 @pytest.mark.rule("WD-105")
@@ -378,9 +390,11 @@ async def test_forgetting_asks_first_and_leaves_no_word_of_it_in_the_log_either(
     assert listed.startswith("This would be forgotten (1):")
     assert "Is afraid of spiders" in listed
     assert len(both.memory_lines()) == 2, "nothing is gone before the yes"
-    confirm = next(line for line in listed.splitlines() if "write within ten minutes" in line).rpartition(": ")[2]
+    before, asks = next(pair for pair in pairwise(listed.splitlines()) if "write within ten minutes" in pair[1])
+    assert before == "", "or Markdown takes it for the end of the last match"
+    confirm = asks.rpartition(": ")[2]
     assert confirm.startswith(f"{command} confirm ")
-    assert (await both.says(confirm)).startswith("Forgotten: memory 1")
+    assert (await both.says(confirm)).startswith("Forgotten: 1 line of MEMORY.md")
     assert both.memory_lines() == ["Likes tea"]
     assert await both.says(confirm) == "That question is no longer open. Please begin anew."
     texts = await both.do(lambda connection: list(connection.execute(sa.select(messages.c.text)).scalars()))
@@ -507,7 +521,7 @@ async def test_a_result_is_told_once_whatever_is_killed_and_also_after_a_new_con
     await house.run("memory-export")
     await house.run(followups.KIND)
     before = await house.notices(old)
-    await house.do(lambda connection: connection.execute(sa.update(job_store.jobs).where(job_store.jobs.c.key == key).values(state="waiting")))
+    await house.do(lambda connection: connection.execute(sa.update(jobs).where(jobs.c.key == key).values(state="waiting")))
     await house.run(followups.KIND)
     assert await house.notices(old) == before, "the worker died after it had told it"
     assert "Your memory with" in before[-1]
@@ -548,7 +562,7 @@ async def test_a_summary_by_hand_takes_what_is_left_and_says_when_nothing_is(hou
 async def test_a_summary_that_must_be_tried_again_says_so_once_and_then_what_came_of_it(house: CommandHouse) -> None:
     await house.talk("the garden is planted", "Good.")
     await house.says("/summary now")
-    asked_for = sa.update(job_store.jobs).where(job_store.jobs.c.kind == "daily-summary")
+    asked_for = sa.update(jobs).where(jobs.c.kind == "daily-summary")
     soon = house.clock() + timedelta(hours=1)
     await house.do(lambda connection: connection.execute(asked_for.values(attempts=1, error_class="ModelBusy", not_before=soon)))
     for _ in range(3):
@@ -590,7 +604,7 @@ async def test_tasks_are_listed_and_changed_by_their_maker_or_a_manager(house: C
 # -- what results say --------------------------------------------------------------------------------------------------------
 
 
-def _row(state: job_store.State = "done", **result: object) -> JobRow:
+def _row(state: State = "done", **result: object) -> JobRow:
     job = Job(kind="dream", key="k", scope="root", payload={"date": NIGHT})
     when = utc("2026-03-08T20:00")
     return JobRow(

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from gateway import job_store
-from gateway.job_store import Job
+from gateway.jobs.table import Job, enqueue
 from memory import conversations
 from memory.conversations import Conversation
 from memory.database import Database
@@ -162,7 +161,7 @@ async def test_jobs_of_this_chat_are_listed_with_their_reasons(house: CommandHou
     chat, other = await chatted(house), await chatted(house, by="uma")
     assert await house.says("/memory jobs") == "No work waits for this chat."
     for of, date in ((chat, "2026-03-05"), (other, "2026-03-06")):
-        await house.do(lambda c, of=of, date=date: job_store.enqueue(c, Job(kind="day-row", key=f"{of.id}:{date}", payload={"date": date})))
+        await house.do(lambda c, of=of, date=date: enqueue(c, Job(kind="day-row", key=f"{of.id}:{date}", payload={"date": date})))
     await house.do(lambda c: c.execute(sa.text("UPDATE jobs SET error_class = 'ModelBusy'")))
     assert await house.says("/memory jobs") == "- summary of the day 2026-03-05: waiting · ModelBusy"
 

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.config import POLICY_DEFAULTS, Channels, Config, changed_sections, masked, secret_values
+from gateway.config import POLICY_DEFAULTS, Channels, Config, ModelAccount, changed_sections, masked, secret_values
 from gateway.config_docs import EXAMPLE, PAGE, example, render
 from gateway.config_faults import Fault
 from gateway.config_load import Loaded, load
 from gateway.config_walk import ENTRY, Leaf, dotted, leaves, restart_keys
+from gateway.model_making import make_model
 from gateway.zone_names import system_zone
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -111,7 +112,22 @@ def test_accounts_are_found_by_id(loaded: Loader) -> None:
     config = config_of(loaded(keys | {"helper_model": "small"}))
     assert config.account("small").name == "tiny"
     assert config.account("") is config.account("model") is config.model
-    assert (config.account("small").window_tokens, config.model.window_tokens) == (4096, 8192)
+    assert config.account("small").window_tokens == 4096
+
+
+@pytest.mark.rule("WO-41", "RS-63")
+@pytest.mark.parametrize(
+    ("given", "window"),
+    [
+        ({}, 4096),
+        ({"provider": "demo", "context_window": 32_768}, 4096),
+        ({"provider": "openai", "base_url": "http://127.0.0.1:1/v1", "name": "tiny"}, 8192),
+        ({"provider": "openai", "base_url": "http://127.0.0.1:1/v1", "name": "tiny", "context_window": 32_768}, 32_768),
+    ],
+)
+def test_the_window_that_is_counted_with_is_the_one_that_the_model_has(given: dict[str, Any], window: int) -> None:
+    account = ModelAccount.model_validate(given)
+    assert (account.window_tokens, make_model(account).context_window) == (window, window)
 
 
 def test_the_platform_matrix_is_filled_row_by_row(loaded: Loader) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.app_saved import search_settings
 from gateway.config import Config
 from gateway.config_load import EXIT_CONFIG, load
 from gateway.saved_turn import limits_of
+from gateway.wiring.saved import search_settings
 
 
 def loaded(folder: Path, text: str = "{}", **env: str) -> Any:

@@ -16,11 +16,11 @@ from agent.errors import ModelBusy
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
 from gateway import deep_gate, saved_undo
-from gateway.app_saved import search_settings
 from gateway.deep_gate import KIND, Gate
 from gateway.deep_memory import DeepMemory, kept, parsed
 from gateway.row_vectors import RowVectors
-from memory import conversations
+from gateway.wiring.saved import search_settings
+from memory import conversations, message_changes
 from memory.database import Database
 from memory.embedders.local import LocalEmbedder
 from memory.saved import store, stored, switches
@@ -28,7 +28,7 @@ from memory.saved.lineages import lineage_of
 from memory.saved.lists import Learning
 from memory.saved.rows import ListKey, Memory, character_list
 from memory.saved.searching import SavedSearch
-from memory.saved.store import Limits, New
+from memory.saved.writing import Limits, New
 from memory.saved_schema import memories
 from memory.schema import people, turns
 from memory.summaries import AnswerUnusable
@@ -221,7 +221,7 @@ async def test_attempts_count_once_and_what_came_by_a_program_does_not_count(dee
     chat = await deep.open()
     said = await deep.talk(chat, 19)
     await deep.says(chat, "an older attempt", role="assistant", turn_id="t-again")
-    await deep.db.write(lambda c: conversations.retire_answers(c, "t-again", 2))
+    await deep.db.write(lambda c: message_changes.retire_answers(c, "t-again", 2))
     turn = {"id": "t-program", "conversation_id": chat, "state": "answered", "started_at": deep.clock(), "receipt": {"via": "program"}}
     await deep.db.write(lambda c: c.execute(sa.insert(turns), turn))
     for _ in range(5):
@@ -313,7 +313,7 @@ async def test_a_block_is_read_once_a_failure_leaves_nothing_and_a_rewind_takes_
 
     def rewind(c: sa.Connection, first: int) -> None:
         saved_undo.rewound(c, chat, first, clock(), limits=house.limits, journal_days=30)
-        conversations.rewind(c, chat, first)
+        message_changes.rewind(c, chat, first)
 
     await house.db.write(lambda c: rewind(c, said[1].seq))
     assert await house.texts() == ["Ana keeps bees"], "a source is left"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gateway.config import Config
-from gateway.doctor_channels import intents
-from gateway.doctor_finding import Verdict
+from gateway.doctor.channels import intents
+from gateway.doctor.finding import Verdict
 from tests.peers.discord.server import FakeDiscord
 from tests.peers.discord.world import TOKEN
 

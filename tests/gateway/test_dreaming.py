@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import Call, End, Fail, Reply, Say
-from gateway import job_store
 from gateway.dreaming import ProposalGone
+from gateway.jobs import claims
 from memory import dream_store
 from memory.database import Database
 from memory.layout import CURATED
@@ -24,7 +24,7 @@ from memory.lines import line_hash
 from memory.provenance import Origin
 from memory.saved import store, stored
 from memory.saved.rows import global_list
-from memory.saved.store import Limits, New
+from memory.saved.writing import Limits, New
 from memory.schema import people
 from memory.scopes import ROOT, parse_scope
 from tests.conftest import FakeClock
@@ -223,7 +223,7 @@ async def test_a_second_request_is_told_since_when_the_first_runs(house: Dreamer
 
     first = await ask()
     began = house.clock()
-    claim = await house.db.write(lambda c: job_store.claim(c, "worker:1", ["dream"], now=began))
+    claim = await house.db.write(lambda c: claims.claim(c, "worker:1", ["dream"], now=began))
     assert claim is not None
     house.clock.advance(minutes=2)
     second = await ask()
@@ -442,7 +442,8 @@ async def test_the_demo_model_does_not_dream(house: Dreamer) -> None:
     await house.notes(NIGHT, "Likes tea")
     assert (await house.dream(NIGHT)).result == {"skipped": "model"}
     assert (house.calls, house.memory()) == (0, "")
-    assert (await house.manual(3)).result == {"skipped": "model"}
+    asked = await house.db.write(lambda c: house.dreaming.request(c, ROOT, days=3, force=False, person=OWNER, now=house.clock()))
+    assert (asked.refused, asked.job_id) == ("no_model", 0)
 
 
 # -- guards ------------------------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Fail, Reply, Say
-from gateway import entries, entry_view, job_store
-from memory import conversations, whole_conversations
+from gateway import entries, entry_view
+from gateway.jobs.table import cancel_job
+from memory import conversations, message_changes, whole_conversations
 from memory.database import Database
 from memory.recall import entry_rows, summary_rows
 from memory.recall.entry_plan import ACTIVE_MOST
@@ -133,7 +134,7 @@ async def test_an_edit_while_the_model_is_asked_saves_no_entry_of_the_old_words(
     found = await lite.db.read(lambda c: conversations.window(c, chat, 0))
 
     def edits(request: ModelRequest) -> Reply:
-        lite.db.write_now(lambda c: conversations.correct(c, found[4], "corrected", lite.clock()))
+        lite.db.write_now(lambda c: message_changes.correct(c, found[4], "corrected", lite.clock()))
         return said(request)
 
     lite.script = edits
@@ -233,7 +234,7 @@ async def test_stopped_after_two_batches_the_done_work_stays_and_going_on_pays_f
         if house.calls == 3:  # while the third is asked
             job = house.db.write_now(lambda c: entry_view.backfill_job(c, chat))
             assert job is not None
-            house.db.write_now(lambda c: job_store.cancel(c, job.id))
+            house.db.write_now(lambda c: cancel_job(c, job.id))
         return said(request)
 
     house.script = stops
@@ -344,7 +345,7 @@ async def test_an_entry_that_was_merged_from_a_forgotten_message_is_made_anew_fr
     await lite.desk.switch(chat, OWNER, [], enabled=True)
     assert await lite.make() == ["merge"]
     found = await lite.db.read(lambda c: conversations.window(c, chat, 0))
-    await lite.db.write(lambda c: conversations.forget(c, found[2].id))
+    await lite.db.write(lambda c: message_changes.forget(c, found[2].id))
     await lite.plan()
     await lite.run("restate-summaries")
     texts = [row.text for row in await lite.rows(chat, Kind.ENTRY, states=tuple(State))]

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, Say, ScriptedModel, Until
-from gateway import entries, job_store
+from gateway import entries
+from gateway.jobs.table import enqueue
 from memory import conversations
 from memory.recall import summary_rows
 from memory.recall.kinds import Kind
@@ -347,7 +348,7 @@ async def test_an_automatic_entry_that_cannot_be_made_is_told_with_its_reason(ho
     chat = await house.chat(6)
 
     def fails(c: sa.Connection) -> None:
-        number = job_store.enqueue(c, entries.job_of(entries.AUTOMATIC, chat, "root"))
+        number = enqueue(c, entries.job_of(entries.AUTOMATIC, chat, "root"))
         c.execute(
             sa.update(jobs)
             .where(jobs.c.id == number)

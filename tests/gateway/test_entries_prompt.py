@@ -9,7 +9,7 @@ import pytest
 
 from gateway import trimming, windows
 from gateway.live_entries import HEAD, LEFT_OUT
-from memory import conversations
+from memory import conversations, message_changes
 from memory.database import Database
 from memory.recall.kinds import Kind
 from memory.recall.private_parts import Reader
@@ -221,7 +221,7 @@ async def test_a_context_that_was_emptied_for_good_has_no_entry_and_nothing_to_c
 async def forget(house: EntryHouse, chat: str, word: str) -> None:
     found = await house.db.read(lambda c: conversations.window(c, chat, 0))
     gone = next(message for message in found if message.text == word)
-    await house.db.write(lambda c: conversations.forget(c, gone.id))
+    await house.db.write(lambda c: message_changes.forget(c, gone.id))
 
 
 async def generated(house: EntryHouse, first: int, to: int) -> tuple[str, int]:
@@ -283,7 +283,7 @@ async def test_a_persons_own_entry_is_withheld_after_a_forget_and_never_rewritte
 async def test_an_edited_message_makes_its_entry_stale_and_it_is_made_anew(lite: EntryHouse) -> None:
     chat, _ = await generated(lite, 1, 10)
     found = await lite.db.read(lambda c: conversations.window(c, chat, 0))
-    await lite.db.write(lambda c: conversations.correct(c, found[2], "corrected", lite.clock()))
+    await lite.db.write(lambda c: message_changes.correct(c, found[2], "corrected", lite.clock()))
     assert (await lite.listing(chat)).entries[0].stale
     lite.clock.advance(minutes=11)
     await lite.plan()

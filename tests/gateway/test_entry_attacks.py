@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from gateway import trimming, windows
 from gateway.entry_desk import NoSuchTemplate
-from memory import conversations, whole_conversations
+from memory import conversations, message_changes, whole_conversations
 from memory.database import Database
 from memory.recall import edge_jump
 from memory.recall.kinds import Kind
@@ -43,7 +43,7 @@ async def forget(house: EntryHouse, chat: str, text: str) -> None:
     [message] = [each for each in found if each.text == text]
 
     def work(c: sa.Connection) -> None:  # as a platform's deletion
-        conversations.forget(c, message.id)
+        message_changes.forget(c, message.id)
         trimming.changed(c, chat, message.seq, message.seq, house.clock())
 
     await house.db.write(work)
@@ -152,7 +152,7 @@ async def test_what_is_stale_is_not_merged_before_it_was_made_anew(lite: EntryHo
     await lite.desk.backfill(chat)
     await lite.make()
     found = await lite.db.read(lambda c: conversations.window(c, chat, 0))
-    await lite.db.write(lambda c: conversations.correct(c, found[2], "corrected", lite.clock()))
+    await lite.db.write(lambda c: message_changes.correct(c, found[2], "corrected", lite.clock()))
     await lite.set(context={"memory_budget": 64, "memory_overrun": 0})
     await lite.desk.switch(chat, OWNER, [], enabled=True)
     await lite.make()

@@ -12,10 +12,10 @@ import pytest
 
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Attachment, to_json
-from gateway.app_channels import Outside, channel_plans
 from gateway.attachments import Attachments
 from gateway.config import Config
 from gateway.fetching import AT_ONCE, Fetcher
+from gateway.wiring.channels import Outside, channel_plans
 from memory import conversations
 from memory.conversations import Message
 from memory.database import Database

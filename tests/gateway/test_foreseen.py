@@ -7,7 +7,7 @@ import pytest
 from agent.errors import ModelBroken, ModelBusy
 from gateway.background import BudgetSpent
 from gateway.dream_errors import DreamFailed, ForgottenMeanwhile
-from gateway.jobs import PermanentJobError, is_foreseen
+from gateway.jobs.failures import is_foreseen
 from gateway.judging import JudgementUnusable, NoJudge
 from gateway.task_runner import ChannelAbsent
 from memory.errors import StoreUnavailable
@@ -32,7 +32,6 @@ from memory.summaries import AnswerUnusable
         (ModelBroken("no choices"), True),
         (EmbedderFailed("no answer"), True),
         (StoreUnavailable("locked"), True),
-        (PermanentJobError("no such model"), True),
         (ValueError("'x'"), False),
         (KeyError("x"), False),
         (AssertionError(), False),

@@ -13,7 +13,7 @@ import pytest
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, Say, Until
-from gateway import job_store
+from gateway.jobs.table import Job, enqueue
 from gateway.summary_plan import DAILY
 from memory import conversations
 from memory.columns import metadata
@@ -108,8 +108,8 @@ async def test_a_line_that_says_it_among_other_things_goes_with_a_note_named_by_
 async def test_a_dream_that_was_being_written_does_not_bring_it(house: Dreamer, tmp_path: Path, promotes: bool) -> None:
     for number, text in enumerate(("Loves marzipan", "Plays chess")):
         await house.notes(NIGHT, text, origin=Origin.PERSON if promotes else Origin.MIXED, sources=[f"m-{number}"])
-    job = job_store.Job(kind="dream", key=f"root:{NIGHT}", scope="root", local_date=NIGHT, payload={"date": NIGHT, "zone": "UTC"})
-    await house.db.write(lambda c: job_store.enqueue(c, job, now=house.clock()))
+    job = Job(kind="dream", key=f"root:{NIGHT}", scope="root", local_date=NIGHT, payload={"date": NIGHT, "zone": "UTC"})
+    await house.db.write(lambda c: enqueue(c, job, now=house.clock()))
     house.script = promote
     async with being_written(house, "dream"):
         await forget(house, "marzipan")
@@ -126,8 +126,8 @@ async def test_a_summary_that_was_being_written_does_not_bring_it(house: Dreamer
     first = await house.says(chat, "I love marzipan")
     last = await house.says(chat, "I play chess")
     if kind == DAILY:
-        job = job_store.Job(kind=DAILY, key=f"root:{NIGHT}", scope="root", local_date=NIGHT, payload={"date": NIGHT, "zone": "UTC"})
-        await house.db.write(lambda c: job_store.enqueue(c, job, now=house.clock()))
+        job = Job(kind=DAILY, key=f"root:{NIGHT}", scope="root", local_date=NIGHT, payload={"date": NIGHT, "zone": "UTC"})
+        await house.db.write(lambda c: enqueue(c, job, now=house.clock()))
     else:
         await house.leaves(chat, first.seq, last.seq)
     house.script = each_said

@@ -114,9 +114,20 @@ async def test_at_most_three_wait_and_reminders_go_before_answers(chat: Chat) ->
     assert await chat.hold() == 1
     await chat.put("fourth answer", turn="a4")
     assert await chat.hold() == 2, "an answer goes with all its parts"
-    assert [row.part["text"] for row in await chat.rows() if row.reason == held_parts.WAITING] == ["second answer", "third answer", "fourth answer"]
-    notice = next(row for row in await chat.rows() if row.kind == "notice")
-    assert notice.state == "expired"
+    waiting = [row.part["text"] for row in await chat.rows() if row.reason == held_parts.WAITING]
+    assert waiting == ["second answer", "a notice", "third answer", "fourth answer"], "a notice takes nobody's room"
+
+
+@pytest.mark.rule("WX-44", "CH-82")
+@pytest.mark.parametrize(("later_s", "expected"), [(50, ["the answer", "what /status says"]), (60, ["the answer"])])
+async def test_the_answer_to_a_command_waits_for_the_person_but_no_longer_than_its_minute(chat: Chat, later_s: int, expected: list[str]) -> None:
+    await chat.put("the answer")
+    await chat.put("what /status says", turn="n1", kind="notice", minutes=1)
+    await chat.hold()
+    chat.clock.advance(seconds=later_s)
+    assert await chat.release() == len(expected)
+    assert [text for _, text in await chat.texts()] == expected
+    assert await chat.do(outbox_store.untold_losses) == []
 
 
 @pytest.mark.rule("WX-44")

@@ -18,8 +18,9 @@ from gateway.adoption import Adoption, notices, offer
 from gateway.cli import app
 from gateway.config import Config
 from gateway.cowagent_config import read_config
-from gateway.doctor import Verdict, examine
-from gateway.doctor_files import FilesSeen, look_at_files
+from gateway.doctor.examining import examine
+from gateway.doctor.files import FilesSeen, look_at_files
+from gateway.doctor.finding import Verdict
 from gateway.importing import COMMAND, Importing
 from gateway.language import LANGUAGES
 from memory.database import Database

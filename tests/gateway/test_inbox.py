@@ -53,7 +53,7 @@ async def test_every_start_counts_and_a_drain_takes_its_own_back(door: Door) -> 
 async def test_a_reset_ends_what_came_before_it_and_nothing_else(door: Door) -> None:
     before = await door.one(event("before"))
     await door.receive(event("/clear"), event("after"), event("elsewhere", chat="c2"))
-    await door.do(lambda c: inbox.end_open(c, before.conversation_id, 2, rule="reset", now=door.clock()))
+    await door.do(lambda c: inbox.end_open(c, before.conversation_id, 2, now=door.clock()))
     assert await states(door) == [("ignored", "reset"), ("new", ""), ("new", ""), ("new", "")]
 
 
@@ -75,6 +75,13 @@ async def test_the_last_word_in_a_chat_is_found_without_what_could_not_be_read(d
     assert last.id == 1
     assert await door.do(lambda c: inbox.last_at(c, "loopback:main:c1", 1)) is None
     assert await door.do(lambda c: inbox.last_at(c, "loopback:main:c3", 2**62)) is None
+
+
+@pytest.mark.rule("CH-119")
+async def test_our_own_words_that_a_platform_repeats_are_not_the_last_word(door: Door) -> None:
+    await door.receive(event("a question"), event("its answer", sender="me", is_us=True, is_bot=True))
+    assert await states(door) == [("new", ""), ("ignored", "self")]
+    assert (await door.do(lambda c: inbox.last_at(c, "loopback:main:c1", 2**62))).id == 1
 
 
 async def test_every_account_has_cursors_of_its_own(door: Door) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from gateway import housekeeping, job_store
+from gateway import housekeeping
 from gateway.admin import Admin, AdminFault
 from gateway.config import Config
 from gateway.credentials import VisitCache
-from gateway.job_store import Job, JobRow, enqueue, list_jobs
-from gateway.jobs import JobContext
+from gateway.jobs import claims
+from gateway.jobs.handling import JobContext
+from gateway.jobs.table import Job, JobRow, enqueue, list_jobs
 from gateway.leases import LeaseLost
 from gateway.login_links import LoginLinks
 from gateway.passwords import Passwords
@@ -89,7 +90,7 @@ async def test_what_a_job_settled_at_its_first_look_stays_whatever_changes_and_o
     seen = iter([[], ["something new"]])
 
     async def run(token: str) -> JobContext:
-        claim = await database.write(lambda c: job_store.claim(c, token, ["note"], now=clock()))
+        claim = await database.write(lambda c: claims.claim(c, token, ["note"], now=clock()))
         assert claim is not None
         return JobContext(database, claim, clock)
 
@@ -128,7 +129,7 @@ async def test_two_months_of_runs_every_ten_minutes_leave_few_records_and_the_le
     await database.write(fill)
     clock.now = start + timedelta(days=60)
     await database.write(lambda c: enqueue(c, housekeeping.daily(clock()), now=clock()))
-    claim = await database.write(lambda c: job_store.claim(c, "worker", [housekeeping.KIND], now=clock()))
+    claim = await database.write(lambda c: claims.claim(c, "worker", [housekeeping.KIND], now=clock()))
     assert claim is not None
     sweep = housekeeping.Housekeeping(db=database, attachments_folder=tmp_path, clock=clock, journal_days=lambda: 30)
     await sweep.run(claim.row.job, JobContext(database, claim, clock))

@@ -19,9 +19,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from gateway import job_store
-from gateway.job_store import AT_ONCE, Claim, Job, JobRow, State, enqueue, find_job, input_hash, list_jobs, read_job, run_now, run_parked
-from gateway.jobs import ATTEMPTS, POLL_S, Handler, JobContext, JobResult, JobRunner, PermanentJobError, after_failure, public_text
+from gateway.jobs import claims
+from gateway.jobs.claims import Claim, Turn
+from gateway.jobs.failures import ATTEMPTS, after_failure, public_text
+from gateway.jobs.handling import Handler, JobContext, JobResult
+from gateway.jobs.parts import input_hash, read_part
+from gateway.jobs.runner import POLL_S, JobRunner
+from gateway.jobs.table import AT_ONCE, Job, JobRow, State, cancel_job, enqueue, find_job, list_jobs, read_job, run_now, run_parked
 from gateway.leases import LEASE, RENEW_EVERY, LeaseLost
 from memory.database import Database
 from memory.errors import StoreUnavailable
@@ -75,9 +79,9 @@ class Desk:
     async def enqueue(self, kind: str = "note", key: str = "1", *, again: bool = False, **more: Any) -> int:
         return await self.database.write(lambda c: enqueue(c, Job(kind=kind, key=key, **more), again=again, now=self.clock()))
 
-    async def claim(self, *kinds: str, served: tuple[job_store.Turn, ...] = ()) -> Claim | None:
+    async def claim(self, *kinds: str, served: tuple[Turn, ...] = ()) -> Claim | None:
         token = f"worker:{next(self._tokens)}"
-        return await self.database.write(lambda c: job_store.claim(c, token, kinds or ("note",), served, now=self.clock()))
+        return await self.database.write(lambda c: claims.claim(c, token, kinds or ("note",), served, now=self.clock()))
 
     async def claimed(self, *kinds: str) -> Claim:
         claim = await self.claim(*kinds)
@@ -85,12 +89,12 @@ class Desk:
         return claim
 
     async def finish(self, claim: Claim, output: Mapping[str, Any] | None = None) -> State:
-        return await self.database.write(lambda c: job_store.finish(c, claim, output or {}, now=self.clock()))
+        return await self.database.write(lambda c: claims.finish(c, claim, output or {}, now=self.clock()))
 
     async def fail(self, claim: Claim, error: Exception) -> None:
         state, wait = after_failure(claim.row.attempts, error)
         await self.database.write(
-            lambda c: job_store.fail(c, claim, state=state, wait=wait, error_class=type(error).__name__, error=str(error), now=self.clock())
+            lambda c: claims.fail(c, claim, state=state, wait=wait, error_class=type(error).__name__, error=str(error), now=self.clock())
         )
 
     async def row(self, kind: str = "note", key: str = "1") -> JobRow:
@@ -236,7 +240,7 @@ async def test_again_revives_a_done_or_cancelled_job_as_new(desk: Desk) -> None:
     assert await desk.enqueue(again=True, payload={"n": 2}) == job
     row = await desk.row()
     assert (row.state, row.attempts, row.result, row.job.payload) == ("waiting", 0, None, {"n": 2})
-    assert await desk.database.write(lambda c: job_store.cancel(c, job))
+    assert await desk.database.write(lambda c: cancel_job(c, job))
     assert await desk.claim() is None
     await desk.enqueue(again=True)
     assert (await desk.claimed()).row.id == job
@@ -269,7 +273,7 @@ async def test_again_shortens_neither_a_back_off_nor_a_parking(desk: Desk) -> No
     desk.clock.advance(minutes=1)
     claim = await desk.claimed()
     assert claim.row.job.payload == {"n": 2}
-    await desk.fail(claim, PermanentJobError("no key"))
+    await desk.fail(claim, WrongKey("no key"))
     await desk.enqueue(again=True, payload={"n": 3})
     assert await desk.state() == "parked"
     assert await desk.claim() is None
@@ -425,16 +429,16 @@ async def test_claimers_at_the_same_instant_never_take_one_job_or_two_rivals(des
     def one(machine: Database) -> Claim | None:
         machine.write_now(sa.inspect)  # connected, so that all start alike
         together.wait()
-        return machine.write_now(lambda c: job_store.claim(c, f"worker:{id(machine)}", ["note"], now=desk.clock()))
+        return machine.write_now(lambda c: claims.claim(c, f"worker:{id(machine)}", ["note"], now=desk.clock()))
 
     def all_of_them() -> list[Claim]:
         with ThreadPoolExecutor(8) as pool:
             return [claim for claim in pool.map(one, machines) if claim]
 
-    claims = await asyncio.to_thread(all_of_them)
+    taken = await asyncio.to_thread(all_of_them)
     for machine in machines:
         await machine.close()
-    assert sorted(claim.row.job.scope for claim in claims) == ["chat0", "chat1", "chat2", "chat3"]
+    assert sorted(claim.row.job.scope for claim in taken) == ["chat0", "chat1", "chat2", "chat3"]
 
 
 # -- what comes of it ----------------------------------------------------------------------------------------------------------
@@ -537,7 +541,6 @@ class WrongKey(Exception):
         (7, Busy(60), "parked", timedelta(hours=24)),
         (7, ValueError(), "parked", timedelta(hours=24)),
         (40, ValueError(), "parked", timedelta(hours=24)),
-        (0, PermanentJobError("no such model"), "parked", timedelta(hours=24)),
         (0, WrongKey(), "parked", timedelta(hours=24)),
     ],
 )
@@ -644,7 +647,7 @@ async def test_a_job_whose_worker_vanished_is_taken_over_after_two_minutes_and_t
     for late in (
         desk.finish(old, {"by": "the late one"}),
         desk.fail(old, ValueError("late")),
-        desk.database.write(lambda c: job_store.renew(c, old, now=desk.clock())),
+        desk.database.write(lambda c: claims.renew(c, old, now=desk.clock())),
         late_writer.write(effect("late")),
         late_writer.paid("part", "hash", paying("late")),
     ):
@@ -652,7 +655,7 @@ async def test_a_job_whose_worker_vanished_is_taken_over_after_two_minutes_and_t
             await late
     assert await desk.row() == before
     assert await desk.effects() == []
-    assert await desk.database.read(lambda c: job_store.read_part(c, old.row.id, "part", "hash")) is None
+    assert await desk.database.read(lambda c: read_part(c, old.row.id, "part", "hash")) is None
     await JobContext(desk.database, new, desk.clock).write(effect("in time"))
     assert await desk.finish(new) == "done"
     assert await desk.effects() == ["in time"]
@@ -723,7 +726,7 @@ async def test_a_cancelled_job_is_stopped_and_has_no_effect(desk: Desk, sleep: S
     job = await desk.enqueue()
     async with running(desk, sleep, {"note": gate}):
         await gate.holds("1")
-        assert await desk.database.write(lambda c: job_store.cancel(c, job))
+        assert await desk.database.write(lambda c: cancel_job(c, job))
         await sleep.advance(seconds=RENEW_EVERY.total_seconds())
         await gate.holds()
     assert await desk.state() == "cancelled"
@@ -778,7 +781,7 @@ async def test_a_part_is_found_by_what_went_into_it_and_belongs_to_its_job(desk:
 async def test_an_answer_that_arrives_after_a_cancel_is_kept(desk: Desk) -> None:
     job = await desk.enqueue()
     claim = await desk.claimed()
-    await desk.database.write(lambda c: job_store.cancel(c, job))
+    await desk.database.write(lambda c: cancel_job(c, job))
     await JobContext(desk.database, claim, desk.clock).paid("p", "hash", paying([1, "二"]))
     await desk.enqueue(again=True)
     assert await JobContext(desk.database, await desk.claimed(), desk.clock).paid("p", "hash", paying([])) == [1, "二"]
@@ -950,7 +953,7 @@ async def is_down(database: Flaky, count: int) -> bool:
 @pytest.mark.rule("WD-100")
 async def test_by_hand_a_parked_job_runs_at_once_with_all_its_attempts(desk: Desk) -> None:
     job = await desk.enqueue()
-    await desk.fail(await desk.claimed(), PermanentJobError("no key"))
+    await desk.fail(await desk.claimed(), WrongKey("no key"))
     assert await desk.claim() is None
     assert await desk.database.write(lambda c: run_now(c, job))
     claim = await desk.claimed()
@@ -966,7 +969,7 @@ async def test_by_hand_a_parked_job_runs_at_once_with_all_its_attempts(desk: Des
 async def test_a_new_key_brings_back_all_parked_jobs_and_nothing_else(desk: Desk) -> None:
     for n in range(3):
         await desk.enqueue(key=str(n))
-        await desk.fail(await desk.claimed(), PermanentJobError("no key") if n else ValueError("busy"))
+        await desk.fail(await desk.claimed(), WrongKey("no key") if n else ValueError("busy"))
     assert await desk.database.write(run_parked) == 2
     assert await desk.database.write(run_parked) == 0
     assert {(await desk.claimed()).row.job.key, (await desk.claimed()).row.job.key} == {"1", "2"}
@@ -997,7 +1000,8 @@ import asyncio, os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
 import sqlalchemy as sa
-from gateway.jobs import JobResult, JobRunner
+from gateway.jobs.handling import JobResult
+from gateway.jobs.runner import JobRunner
 from memory.database import Database
 from memory.schema import audit
 

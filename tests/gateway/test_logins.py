@@ -125,8 +125,8 @@ async def test_the_page_lists_who_waits_and_lets_in_by_the_code_alone(tmp_path: 
     async with talk(tmp_path, model(lambda request: f"Re: {asked(request)}"), rules=Rules()) as chat:
         gateway = chat.gateway
         chat.says("hello")
-        chat.says("hello", chat="c2", sender="u2")
         (told,) = await chat.shown(1)
+        chat.says("hello", chat="c2", sender="u2")
         await chat.shown(1, chat="c2")
         code = told.split(": ")[1].split("\n")[0]
         waiting = (await gateway.get("/api/operator/pairings"))["waiting"]

@@ -23,7 +23,7 @@ from gateway import calendar_state, live_window, windows
 from gateway.ceiling import Ceiling, Held
 from gateway.talk import history
 from gateway.turn_store import TurnStart
-from memory import conversations, tokens
+from memory import conversations, message_changes, tokens
 from memory.conversations import Message
 from memory.database import Database
 from memory.recall import answers, edge_jump, real_talk, uncovered
@@ -229,7 +229,7 @@ async def test_a_piece_whose_message_was_taken_away_says_nothing_any_more(small:
     await to_the_first_jump(small)
     assert "from n0 to" in await small.house.stands(small.chat)
     log: list[Message] = await small.house.db.read(lambda c: conversations.window(c, small.chat, 0))
-    await small.house.db.write(lambda c: conversations.forget(c, log[2].id))
+    await small.house.db.write(lambda c: message_changes.forget(c, log[2].id))
     stands = await small.house.stands(small.chat)
     assert "from n0 to" not in stands and "n0 and so on" in stands, "the extract stands in"
     assert "n2 and" not in stands

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from memory.scopes import Scope, space_scope
 from tests.conftest import FakeClock
 from tests.gateway.arrivals import Door, in_group
 from tests.gateway.dreams import Dreamer
-from tests.patience import patience
+from tests.leap import leaping
 
 GROUP = Address(account=Account(channel="loopback"), chat_id="g1")
 
@@ -80,12 +79,13 @@ async def test_who_cannot_be_asked_about_manages_nothing_and_is_asked_again(sqli
 
 
 @pytest.mark.rule("CH-12", "WD-118")
+@leaping
 async def test_a_command_does_not_wait_for_a_slow_platform_and_its_late_answer_counts_for_the_next(sqlite: Database, clock: FakeClock) -> None:
-    channel = Asked(go=asyncio.Event())
+    channel, now = Asked(go=asyncio.Event()), asyncio.get_running_loop().time
     async with managing(sqlite, clock, lambda _account: channel) as who:
-        began = time.monotonic()
+        began = now()
         assert not await who.manages(GROUP, "admin-ann")
-        assert time.monotonic() - began < patience(PATIENCE_S + 0.15)
+        assert now() - began == pytest.approx(PATIENCE_S)
         assert channel.go is not None
         channel.go.set()
         await asyncio.sleep(0.01)

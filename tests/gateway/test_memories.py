@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from agent.llm.scripted import Reply, ScriptedModel
-from gateway.app import utc_now
+from gateway.store import utc_now
 from memory.embedders.hashed import hash_embedder
 from memory.saved_schema import memories, memory_decay
 from memory.schema import messages
@@ -82,6 +82,16 @@ async def house(
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("WO-21")
+@pytest.mark.parametrize("model", [{"provider": "demo"}, {**MODEL, "supports_tools": False}])
+async def test_a_list_says_whether_a_model_saves_there_by_itself(tmp_path: Path, model: dict[str, Any]) -> None:
+    """The empty list must not promise what only a model with tools does."""
+    characters = {**CHARACTERS, "kaito": {**CHARACTERS["kaito"], "model": "able"}}
+    async with house(tmp_path, model=model, models={"able": MODEL}, characters=characters) as gateway:
+        _, answer = await call(gateway, "GET", "/lists")
+        assert {each.get("character", ""): each["saves"] for each in answer["lists"]} == {"": True, "default": False, "kaito": True}
+
+
 @pytest.mark.rule("SM-2", "SM-56", "WO-21")
 async def test_each_list_says_how_full_it_is_and_holds_its_own_rows(tmp_path: Path) -> None:
     async with house(tmp_path) as gateway:
@@ -107,6 +117,7 @@ async def test_each_list_says_how_full_it_is_and_holds_its_own_rows(tmp_path: Pa
         of_space = await listed(gateway, list="space", space=space)
         assert texts(of_space) == ["The circle reads on Fridays"]
         assert of_space["limits"]["lists"][0]["unpinned"] == 1
+        assert all(each["saves"] for each in answer["lists"])
         item = everything["items"][0]
         assert {"id", "list", "content", "pinned", "protected", "state", "unused_days", "last_matched_at", "updated_at", "origin"} <= item.keys()
         assert (item["list"], item["state"], item["origin"], item["protected"], item["pinned"]) == ("global", "active", "panel", True, False)

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from agent.llm.scripted import Reply, Say, ScriptedModel
-from gateway.app import utc_now
 from gateway.saved_picks import packed
+from gateway.store import utc_now
 from memory import conversations
 from memory.saved import hand
 from memory.saved.hand import Hand
@@ -20,8 +20,8 @@ from memory.saved.journal import Writer
 from memory.saved.lineages import lineage_of
 from memory.saved.lists import Learning
 from memory.saved.rows import Origin, character_list
-from memory.saved.store import Limits, New
 from memory.saved.switches import set_learning
+from memory.saved.writing import Limits, New
 from tests.conftest import FakeClock
 from tests.gateway.test_memories import CHARACTERS, MODEL, add, call, house, listed, texts
 from tests.gateway.test_memory_files import add_space, somebody, store

@@ -21,6 +21,7 @@ from memory.lines import line_hash
 from memory.proposal_store import Candidate
 from memory.proposed_changes import Passage, ProposedChange
 from memory.provenance import ChangedLine, LineRow, Origin
+from tests.conftest import FakeClock
 from tests.gateway.test_memory_files import add_space, call, house, put, remember_line, root, somebody, store
 from tests.harness import Running, eventually, running
 
@@ -142,7 +143,8 @@ async def test_undoing_names_what_it_would_reverse_and_says_what_it_did(tmp_path
 
 @pytest.mark.rule("WD-63", "WD-64")
 async def test_a_dream_is_asked_for_once_and_its_days_are_clamped(tmp_path: Path) -> None:
-    async with house(tmp_path, deep_dream_enabled=False) as gateway, somebody(gateway, "user") as ben:
+    model = {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "scripted"}
+    async with house(tmp_path, deep_dream_enabled=False, model=model) as gateway, somebody(gateway, "user") as ben:
         status, started = await call(ben, "POST", "dreams", {"days": 99, "force": True})
         assert (status, started["days"], started["clamped"], started["running_since"]) == (202, 30, True, None)
         for days in ("3", 2.5, None):
@@ -151,8 +153,16 @@ async def test_a_dream_is_asked_for_once_and_its_days_are_clamped(tmp_path: Path
         assert found["running_since"] is None  # of another scope
 
 
+@pytest.mark.rule("WD-79")
+async def test_a_dream_that_the_model_cannot_dream_is_refused_at_once(tmp_path: Path) -> None:
+    async with house(tmp_path, model={"provider": "demo"}) as gateway:
+        status, answer = await call(gateway, "POST", "dreams", {"days": 3})
+        assert (status, answer["error"]["code"]) == (409, "no_model") and "demo model" in answer["error"]["message"]
+        assert (await look(gateway))["running_since"] is None
+
+
 @pytest.mark.rule("WD-63", "WD-77", "WD-89")
-async def test_a_dream_asked_for_on_the_page_is_dreamt_told_and_taken_back(tmp_path: Path) -> None:
+async def test_a_dream_asked_for_on_the_page_is_dreamt_told_and_taken_back(tmp_path: Path, clock: FakeClock) -> None:
     def model(request: ModelRequest) -> Reply:
         shown = request.messages[-1].text
         (note,) = [json.loads(each) for each in shown.split("\n") if "京都へ行く" in each]
@@ -160,9 +170,9 @@ async def test_a_dream_asked_for_on_the_page_is_dreamt_told_and_taken_back(tmp_p
         return json.dumps({"entries": [entry], "dropped": [], "diary": "旅の話がありました。"}, ensure_ascii=False)
 
     config = {"model": {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "scripted"}}
-    async with running(tmp_path, ScriptedModel(model), config=config) as gateway:
+    async with running(tmp_path, ScriptedModel(model), config=config, clock=clock) as gateway:
         put(gateway, "MEMORY.md", "- mine\n")
-        put(gateway, f"memory/{datetime.now(UTC).date()}.md", "- 母と京都へ行く\n")
+        put(gateway, f"memory/{clock().date()}.md", "- 母と京都へ行く\n")
         assert (await call(gateway, "POST", "dreams", {"days": 1}))[0] == 202
 
         async def dreamt() -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -337,6 +339,20 @@ async def test_an_older_text_is_listed_compared_and_brought_back_also_of_a_delet
         assert (status, (root(gateway) / "knowledge/garden.md").read_text()) == (200, "Roses.\n")
         for wrong in ("nothing", "..%2f..%2fMEMORY", "20260101T000000000000Z-0000000000000000"):
             assert (await call(gateway, "GET", f"files/knowledge/garden.md/revisions/{wrong}"))[0] == 404
+
+
+@pytest.mark.parametrize("path", ["files/memory/2026-03-08.md", "days/2026-03-08"])
+async def test_nobody_waits_while_a_large_file_is_prepared_for_its_reader(tmp_path: Path, path: str) -> None:
+    """Each line of it is Markdown of its own, which takes seconds: were it done on the event loop, every chat would stand still."""
+    async with house(tmp_path) as gateway:
+        put(gateway, "memory/2026-03-08.md", "# 2026-03-08\n\n" + "- a **b** c\n" * 10_000)
+        began, longest, tick = time.monotonic(), 0.0, time.monotonic()
+        reading = asyncio.ensure_future(gateway.http.get(f"{gateway.url}/api/memory/{path}"))
+        while not reading.done():
+            await asyncio.sleep(0)
+            longest, tick = max(longest, time.monotonic() - tick), time.monotonic()
+        (await reading).close()
+        assert longest < (time.monotonic() - began) / 2
 
 
 @pytest.mark.rule("WO-61")

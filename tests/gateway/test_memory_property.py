@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Reply, Say
-from gateway import job_store
 from gateway.forgetting import ForgettingExpired
+from gateway.jobs.table import Job, enqueue
 from gateway.summary_plan import DAILY
 from memory import conversations
 from memory.columns import metadata
@@ -136,10 +136,10 @@ class Life:
 
     async def summary(self, number: int) -> None:
         scope, day = str(SCOPES[number % 3]), self.clock().date().isoformat()
-        job = job_store.Job(
+        job = Job(
             kind=DAILY, key=f"{scope}:manual:{self.clock().isoformat()}", scope=scope, payload={"date": day, "zone": "UTC", "manual": True}
         )  # fmt: skip
-        await self.db.write(lambda c: job_store.enqueue(c, job, now=self.clock()))
+        await self.db.write(lambda c: enqueue(c, job, now=self.clock()))
         await self.work()
 
     async def dreams(self, number: int) -> None:

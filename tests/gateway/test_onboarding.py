@@ -458,6 +458,23 @@ async def test_without_tools_the_program_asks_below_the_answer_and_stores_what_c
     assert say(language, "onboarding_hello") in greeted
 
 
+@pytest.mark.rule("WD-34")
+@pytest.mark.parametrize(
+    ("task", "answer", "line"),
+    [
+        ("good day", "Luna / 山田さん / short and warm", "- Name: Luna"), ("これを訳して", "Luna / Ken / friendly", "- 名前：Luna"),
+        ("翻译这句话", "Luna / やまだ / short", "- 名字：Luna"), ("good day", "ゆめ／アダさん／簡潔に", "- 名前：ゆめ"),
+    ],
+)  # fmt: skip
+async def test_a_name_in_another_script_changes_no_language(house: Desk, task: str, answer: str, line: str) -> None:
+    model = ScriptedModel(lambda _request: Say("Fine."), supports_tools=False)
+    first = await house.start(task)
+    text = await house.run(first, model, language="")
+    said = await house.run(await house.start(answer, after=first, answer=text), model, language="")
+    assert line.removeprefix("- ") in said
+    assert f"{line}\n" in house.text("system.md")
+
+
 @pytest.mark.rule("WD-35", "WD-33")
 async def test_without_tools_partial_answers_are_stored_and_talk_is_not_taken_for_one(house: Desk, clock: FakeClock) -> None:
     first = await house.start("hi")
@@ -477,6 +494,20 @@ async def test_without_tools_partial_answers_are_stored_and_talk_is_not_taken_fo
     await house.questions(yes, tools=False)
     assert (await house.row())["timezone"] == "UTC"
     assert "- Time zone: UTC\n" in house.text("user.md")
+
+
+@pytest.mark.rule("WD-34", "WD-35")
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "I have a cat called Ash."), ("ja", "灰音という猫を飼っています。"), ("zh", "我养了一只猫，叫小雾。")],
+)
+async def test_without_tools_a_plain_sentence_instead_of_an_answer_is_kept_and_said_back(house: Desk, language: str, said: str) -> None:
+    first = await house.start("hi")
+    asked = await house.questions(first, language=language, tools=False)
+    stored = await house.questions(await house.start(said, after=first, answer=asked.append), language=language, tools=False)
+    assert said.rstrip(".。") in stored.append and "/setup" in stored.append
+    assert f"- {said}\n" in house.text("user.md")
+    assert await state(house) is State.ASKED
 
 
 async def _no_wait(_seconds: float) -> None:

@@ -345,8 +345,9 @@ async def test_without_a_chat_a_client_that_leaves_ends_the_answer(tmp_path: Pat
             break
         await stream.close()
         await eventually(lambda: _is(model.cancelled == 1))
-        with pytest.raises(openai.APITimeoutError):
-            await client.chat.completions.create(model="default", messages=HELLO, timeout=0.3)
+        asking = asyncio.ensure_future(client.chat.completions.create(model="default", messages=HELLO))
+        await eventually(lambda: _is(len(model.requests) == 2))
+        asking.cancel()
         await eventually(lambda: _is(model.cancelled == 2))
         rows = await eventually(lambda: usage_rows(gateway))
         assert rows[0]["output_tokens"] > 0  # it was said, so it costs

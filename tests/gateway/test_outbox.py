@@ -32,6 +32,7 @@ from memory.schema import outbox as table
 from memory.schema import people
 from tests.conftest import FakeClock
 from tests.gateway.arrivals import ACCOUNT, Door, event, in_group
+from tests.harness import eventually
 from tests.patience import patience
 
 BARE = replace(CAPABILITIES, resend_key_s=None, reconcile=False)
@@ -104,11 +105,14 @@ class Office:
         row = NewPart(part=part, kind="preview", turn_id=f"t.{chat}", expires_at=until, tried_at=at_then)
         await self.db.write(lambda connection: outbox_store.put(connection, [row], self.clock()))
 
-    async def put(self, *texts: str, chat: str = "c1", account: Account = ACCOUNT, kind: str = "answer", expires_s: float = 900, **more: Any) -> None:
+    async def put(
+        self, *texts: str, chat: str = "c1", account: Account = ACCOUNT, kind: str = "answer", expires_s: float = 900, turn: str = "",
+        **more: Any,
+    ) -> None:
         address = at(chat, account)
         parts = [
             NewPart(
-                part=OutboundPart(part_id=f"{chat}.{text[:20]}", address=address, text=text, **more), kind=kind, turn_id=f"t.{chat}",
+                part=OutboundPart(part_id=f"{chat}.{text[:20]}", address=address, text=text, **more), kind=kind, turn_id=turn or f"t.{chat}",
                 expires_at=self.clock() + timedelta(seconds=expires_s),
             )
             for text in texts
@@ -246,7 +250,11 @@ async def test_a_chat_that_hangs_delays_no_other(office: Office) -> None:
     office.outbox.wake(str(at("c2")))
     await office.until(lambda: office.outcomes == [PartState.SENT])
     assert office.platform.texts() == ["quick"]
-    assert await office.states() == ["sending", "sent"]
+
+    async def slow_hangs() -> bool:
+        return await office.states() == ["sending", "sent"]
+
+    await eventually(slow_hangs)  # which of the two chats begins is not settled
 
 
 @pytest.mark.rule("CH-80")
@@ -713,6 +721,16 @@ async def test_an_order_to_wait_outlives_the_process(office: Office, wait_s: flo
     assert office.gates.is_open(at("c2"), office.clock())
     await office.later(seconds=0.7 * wait_s + 1)
     assert office.platform.texts() == ["one"]
+
+
+@pytest.mark.rule("CH-82", "WX-44")
+async def test_an_answer_that_found_no_room_among_those_that_wait_is_told_without_a_restart(office: Office) -> None:
+    for number in range(1, 5):
+        await office.put(f"answer {number}", turn=f"t{number}")
+    await office.db.write(lambda connection: held_parts.hold(connection, str(at("c1")), office.clock()))
+    assert await office.states() == ["expired", "queued", "queued", "queued"]
+    await office.later()
+    assert office.outbox.losses(str(at("c1")))
 
 
 @pytest.mark.rule("CH-91", "WX-44")

@@ -18,11 +18,13 @@ from agent.tools.profile_set import ProfileSet
 from agent.tools.tasks import TaskCancel, TaskCreate, TaskList
 from gateway import (
     attempts,
+    calendar_days,
     deep_gate,
     deep_memory,
     digesting,
     dream_asking,
     dream_job,
+    dream_night,
     entries,
     followups,
     housekeeping,
@@ -33,6 +35,7 @@ from gateway import (
     saved_drafts,
     scope_removal,
     summarist,
+    summarizing,
     task_asking,
     task_jobs,
     titles,
@@ -94,6 +97,18 @@ def test_whatever_the_gateway_names_on_the_page_has_a_word_there_and_nothing_els
         if stem in known:
             known[stem].add(word)
     assert known == named
+
+
+@pytest.mark.rule("WO-12")
+def test_each_reason_for_which_a_job_had_nothing_to_do_has_a_sentence() -> None:
+    written = "\n".join(path.read_text(encoding="utf-8") for path in STATIC.parent.glob("*.py"))
+    reasons = {
+        *re.findall(r'skipped="([^"]+)"', written), calendar_days.NO_MESSAGES, calendar_days.NOT_OVER, dream_night.NOTHING_NEW, dream_night.NO_MODEL,
+        dream_night.CHANGED, summarizing.UNCHANGED, summarist.GONE, summarist.RULE, summarist.NO_MODEL,
+    }  # fmt: skip
+    assert len(reasons) > 12
+    slugs = {f"jobSkipped.{re.sub('[^A-Za-z]+', '_', reason)}" for reason in reasons}
+    assert slugs <= CATALOGUES["en"].keys()
 
 
 @pytest.mark.parametrize("language", ["ja", "zh"])

@@ -19,6 +19,7 @@ from channels.message import Account, ChatType, EventKind, InboundEvent
 from gateway import inbox
 from gateway.config import Config
 from gateway.prompt_desk import room_of
+from memory.recall import chunks, real_talk
 from tests.conftest import FakeClock
 from tests.gateway.test_challenges import another_person
 from tests.gateway.test_memory_files import store
@@ -58,21 +59,17 @@ def traces(gateway: Running) -> dict[str, list[Any]]:
         return {name: store.execute(f"SELECT * FROM {name}").fetchall() for name in TRACES}
 
 
-async def settled(gateway: Running) -> None:
-    """No job waits any more, so that only what is looked at could change something."""
-
-    async def quiet() -> bool:
-        return not any(state in ("ready", "running") for state in [row[0] for row in _states(gateway)])
-
-    await eventually(quiet)
-
-
-def _states(gateway: Running) -> list[Any]:
-    with closing(sqlite3.connect(f"file:{gateway.data_dir / 'yumegate.db'}?mode=ro", uri=True)) as store:
-        return store.execute("SELECT state FROM jobs").fetchall()
-
-
 @pytest.mark.rule("RS-78")
+async def at_rest(gateway: Running) -> None:
+    """No job waits and the talk is cut for recall: only what is looked at could change something."""
+    await gateway.settled()
+
+    async def cut() -> bool:
+        return not store(gateway, lambda connection: real_talk.with_work(connection, chunks.SIZE))
+
+    await eventually(cut)
+
+
 @pytest.mark.parametrize("words", ["Where are the lanterns? Please look it up.", "灯籠はどこ? look it up", "灯笼在哪里？look it up"])
 async def test_the_inspector_shows_every_request_of_a_reply_as_it_was_sent(tmp_path: Path, words: str) -> None:
     model = ScriptedModel(answers)
@@ -99,7 +96,7 @@ async def test_a_preview_calls_no_model_recalls_nothing_and_leaves_no_trace(tmp_
         await gateway.post("/api/memories", {"list": "global", "content": "Kaede is the sister of the person."})
         chat = await gateway.chat()
         await fill(gateway, chat, fact, [f"bus {n}" for n in range(8)])
-        await settled(gateway)
+        await at_rest(gateway)
         before, calls = traces(gateway), len(model.requests)
         status, found = await got(gateway, f"/api/chats/{chat}/preview")
         assert (status, len(model.requests)) == (200, calls)

@@ -37,7 +37,7 @@ from gateway import (
 )
 from gateway.calendar_state import FOLD
 from gateway.day_pieces import DAY
-from gateway.job_store import Job, enqueue
+from gateway.jobs.table import Job, enqueue
 from memory import conversations
 from memory.recall import summary_rows
 from memory.recall.kinds import Kind

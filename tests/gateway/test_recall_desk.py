@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from gateway.chat_reach import ChatReach, NotYourChat
 from gateway.config import Config
@@ -18,6 +19,7 @@ from gateway.recall_desk import RecallDesk, label_of
 from gateway.talk_indexing import TalkIndexing
 from gateway.vector_keeping import VectorStatus
 from memory import conversations
+from memory.columns import UtcTime
 from memory.conversations import Conversation
 from memory.database import Database
 from memory.embedders.hashed import hash_embedder
@@ -103,6 +105,13 @@ class Desk:
 
     async def clear(self, chat: Conversation, person: str = ANN) -> int:
         return await self.desk.clear(chat.id, person, await self.desk.ask(chat.id, person, "clear"))
+
+
+def overheard(connection: sa.Connection) -> list[int]:
+    """How many parameters each statement takes, from now on."""
+    found: list[int] = []
+    event.listen(connection, "before_cursor_execute", lambda *given: found.append(len(given[3])))  # pyright: ignore[reportUnknownMemberType]
+    return found
 
 
 @pytest.fixture
@@ -365,6 +374,54 @@ async def test_a_file_of_another_program_is_read_and_unknown_fields_are_left_alo
 def test_a_malformed_file_is_refused(document: str) -> None:
     with pytest.raises(NotAnExport):
         transfer.parse(document)
+
+
+@pytest.mark.rule("RS-39")
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59"])
+async def test_a_time_at_the_end_of_the_calendar_is_left_alone_and_what_came_in_can_be_read_and_removed(house: Desk, at: str) -> None:
+    chat = await house.chat()
+    packed = transfer.parse(json.dumps([{"content": "made up", "firstMessageAt": at, "lastMessageAt": at}]))
+    assert len((await house.desk.bring_in(chat, ANN, packed)).lost) == 1
+    [row] = (await house.desk.chunks(chat.id, ANN, limit=9)).rows
+    assert row.said_from == row.said_to == row.created_at
+    assert "made up" in await house.desk.export(chat, ANN)
+    assert await house.db.write(lambda c: chunk_store.drop_chat(c, chat.id, native=False)) == []
+    assert await house.texts(chat) == []
+
+
+@pytest.mark.rule("RS-39")
+async def test_many_passages_come_in_with_one_statement(lite: Desk) -> None:
+    chat = await lite.chat()
+    packed = transfer.parse(json.dumps([{"content": f"row {number}"} for number in range(50)]))
+    plan = await lite.db.read(lambda c: transfer.plan(c, chat.id, packed, ANN, lite.indexing.cut))
+
+    def work(c: sa.Connection) -> int:
+        asked = overheard(c)
+        transfer.bring_in(c, chat.id, plan, ANN, START, shared=True)
+        return len(asked)
+
+    assert await lite.db.write(work) == 1
+    assert len(await lite.texts(chat)) == 50
+
+
+@pytest.mark.rule("RS-38")
+async def test_a_chat_of_more_passages_than_a_statement_takes_is_read_and_emptied(lite: Desk) -> None:
+    chat, count, most = await lite.chat(), 33_000, 32_766  # the parameters that SQLite takes by default; PostgreSQL takes 65,535
+    some = sa.text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) SELECT i FROM n").bindparams(count=count)
+    values = {"conversation_id": chat.id, "area": chunk_store.area_of(chat.id), "state": "off", "importer": ANN, "text": "x", "fingerprint": "x"}
+    times = dict.fromkeys(("said_from", "said_to", "created_at"), START)
+    fixed = [*map(sa.literal, values.values()), *(sa.literal(at, UtcTime) for at in times.values())]
+    rows = sa.select(*fixed).select_from(some.columns(i=sa.Integer).subquery())
+    await lite.db.write(lambda c: c.execute(sa.insert(message_chunks).from_select([*values, *times], rows)))
+
+    def work(c: sa.Connection) -> int:
+        asked = overheard(c)
+        assert len(chunk_store.of_chat(c, chat.id)) == count
+        chunk_store.drop_all(c, chat.id)
+        assert chunk_store.of_chat(c, chat.id) == []
+        return max(asked)
+
+    assert await lite.db.write(work) < most
 
 
 @pytest.mark.rule("RS-40")

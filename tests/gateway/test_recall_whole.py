@@ -16,7 +16,8 @@ from gateway.recalling import Recalling, RecallTurn
 from gateway.turn_store import TurnStart
 from memory.embedders.local import LocalEmbedder
 from memory.ports import Matrix
-from memory.recall.talk_search import Asked, Reach, Recalled, TalkSearch
+from memory.recall.reach import Reach
+from memory.recall.talk_search import Asked, Recalled, TalkSearch
 from tests.harness import Running, eventually, running
 from tests.patience import patience
 from tests.talks import asked
@@ -28,10 +29,14 @@ def answers(request: ModelRequest) -> Reply:
     return "A title" if request.purpose != "reply" else f"you said: {asked(request)}"
 
 
+def last(model: ScriptedModel) -> ModelRequest:
+    """The last reply's, whatever work behind the replies has asked since."""
+    return [each for each in model.requests if each.purpose == "reply"][-1]
+
+
 def newest(model: ScriptedModel) -> str:
     """The newest message of the last reply's prompt, notes and all."""
-    request = [each for each in model.requests if each.purpose == "reply"][-1]
-    return next(message.text for message in reversed(request.messages) if message.role is Role.USER)
+    return next(message.text for message in reversed(last(model).messages) if message.role is Role.USER)
 
 
 async def receipt(gateway: Running, chat: str, turn: str) -> dict[str, Any]:
@@ -76,7 +81,7 @@ async def test_what_left_the_window_comes_back_when_talk_returns_to_it(tmp_path:
         told = await receipt(gateway, chat, turn)
         assert (told["mode"], told["reason"]) == ("text", "")
         assert told["used"][0]["messages"]
-        assert all(fact not in message.text for message in model.requests[-1].messages[:-1] if message.role is not Role.SYSTEM)
+        assert all(fact not in message.text for message in last(model).messages[:-1] if message.role is not Role.SYSTEM)
 
 
 @pytest.mark.rule("RS-31", "RS-33", "RS-77", "RS-12")

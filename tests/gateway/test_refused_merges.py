@@ -12,8 +12,9 @@ import pytest
 
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Reply, Say, ScriptedModel
-from gateway import entries, job_store, refused_merges
+from gateway import entries, refused_merges
 from gateway.calendar_state import fold_job
+from gateway.jobs.table import Job, JobRow, enqueue, read_job
 from gateway.models import Models
 from gateway.trimming import rolling_job
 from memory import conversations
@@ -80,7 +81,7 @@ async def stored(house: RowsHouse, chat: str, kind: Kind, count: int, *, text: s
     return made
 
 
-async def prepared(house: EntryHouse, what: str, text: str = TEXT) -> tuple[str, list[int], Kind, job_store.Job]:
+async def prepared(house: EntryHouse, what: str, text: str = TEXT) -> tuple[str, list[int], Kind, Job]:
     """A chat with rows that are to be merged; the kind of what they are to become, and the job that does it."""
     profile = {"4 to 1": "companion", "2 to 1": "companion", "week": "calendar", "month": "calendar", "year": "calendar", "half a year": "calendar"}
     house.profile = profile.get(what, "assistant")
@@ -111,10 +112,10 @@ async def prepared(house: EntryHouse, what: str, text: str = TEXT) -> tuple[str,
             return chat, await stored(house, chat, Kind.ENTRY, 2, text=text), Kind.ENTRY, entries.job_of(entries.MERGE, chat, "root")
 
 
-async def run(house: EntryHouse, job: job_store.Job) -> job_store.JobRow:
-    number = await house.db.write(lambda c: job_store.enqueue(c, job, again=True))
+async def run(house: EntryHouse, job: Job) -> JobRow:
+    number = await house.db.write(lambda c: enqueue(c, job, again=True))
     await house.run(job.kind)
-    found = await house.db.read(lambda c: job_store.read_job(c, number))
+    found = await house.db.read(lambda c: read_job(c, number))
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from gateway.reports import Delivery, DeliveryPart, DeliveryTurn, RecentError, Reports
 from memory.database import Database
-from memory.schema import conversations, errors, inbox, jobs, model_calls, outbox, people, turns
+from memory.schema import conversations, errors, inbox, jobs, model_calls, outbox, people, spaces, turns
 from tests.conftest import FakeClock
 
 
@@ -111,6 +111,20 @@ async def test_a_message_is_followed_from_receipt_to_platform_ids(database: Data
     assert dead
     assert [one.part_id for one in dead.parts] == ["o-3"]
     assert await reports.delivery("d-4") is None
+
+
+@pytest.mark.rule("WO-30")
+async def test_memories_are_called_by_their_person_or_place(database: Database, clock: FakeClock) -> None:
+    person = {"role": "user", "created_at": clock.now}
+    await add(
+        database, people, {**person, "id": "p-1", "name": "Ada", "scope": "root"}, {**person, "id": "p-2", "name": "Ben", "scope": "people/p-2"}
+    )
+    place = {"channel": "telegram", "account": "main", "created_at": clock.now}
+    await add(
+        database, spaces, {**place, "id": "s-1", "platform_space_id": "1", "title": "Circle"}, {**place, "id": "s-2", "platform_space_id": "2"}
+    )
+    named = await Reports(database, clock).scope_names({"root", "people/p-2", "spaces/s-1", "spaces/s-2", "people/p-gone", ""})
+    assert named == {"root": "Ada", "people/p-2": "Ben", "spaces/s-1": "Circle"}
 
 
 async def test_counts_and_recent_errors_tell_what_asks_for_attention(database: Database, clock: FakeClock) -> None:

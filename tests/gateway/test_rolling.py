@@ -16,7 +16,7 @@ from agent.errors import ModelBusy
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
 from gateway import deep_gate, trimming, windows
-from memory import conversations, tokens
+from memory import conversations, message_changes, tokens
 from memory.database import Database
 from memory.recall import summary_rows, uncovered
 from memory.recall.kinds import ROLLING, Kind
@@ -249,7 +249,7 @@ async def test_a_message_that_is_edited_while_the_model_is_asked_is_summarised_i
     async def meanwhile(*given: Any, **named: Any) -> Any:
         answer = await paid(*given, **named)
         if len(edits) == 1:
-            await house.db.write(lambda c: conversations.correct(c, first, "changed", house.clock()))
+            await house.db.write(lambda c: message_changes.correct(c, first, "changed", house.clock()))
         return answer
 
     house.summarist.of_talk = meanwhile  # pyright: ignore[reportAttributeAccessIssue]
@@ -296,7 +296,7 @@ async def test_a_row_whose_message_was_deleted_is_withheld_at_once_and_says_it_n
     gone = (await house.db.read(lambda c: conversations.page(c, chat, before=2**62, limit=30)))[2]
 
     def forget(c: sa.Connection) -> None:
-        conversations.forget(c, gone.id)
+        message_changes.forget(c, gone.id)
         trimming.changed(c, chat, gone.seq, gone.seq, house.clock())
 
     await house.db.write(forget)
@@ -320,7 +320,7 @@ async def test_a_hand_edited_row_waits_for_a_person_and_is_withheld_after_a_forg
     [mine] = await small.rows(chat)
     await small.db.write(lambda c: summary_rows.edit(c, mine.id, small.clock(), text="my words"))
     first = (await small.db.read(lambda c: conversations.page(c, chat, before=2**62, limit=30)))[0]
-    await small.db.write(lambda c: conversations.forget(c, first.id))
+    await small.db.write(lambda c: message_changes.forget(c, first.id))
     small.clock.advance(timedelta(hours=1))
     await small.plan()
     await small.run("restate-summaries")

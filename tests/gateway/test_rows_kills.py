@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from gateway import trimming
-from memory import conversations
+from memory import conversations, message_changes
 from memory.database import sqlite_url
 from memory.recall.summary_rows import State
 from memory.schema import job_parts
@@ -56,8 +56,8 @@ async def edited_talk(house: RowsHouse, chat: str) -> None:
     await calendar_work(house, chat)
     house.clock.now = utc_now_at("2026-03-10T12:00")
     messages = await house.db.read(lambda c: conversations.page(c, chat, before=2**62, limit=50))
-    await house.db.write(lambda c: conversations.correct(c, messages[2], "corrected", house.clock()))
-    await house.db.write(lambda c: conversations.forget(c, messages[5].id))
+    await house.db.write(lambda c: message_changes.correct(c, messages[2], "corrected", house.clock()))
+    await house.db.write(lambda c: message_changes.forget(c, messages[5].id))
     house.clock.now = utc_now_at("2026-03-10T13:00")
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from gateway import housekeeping, job_store, joining
+from gateway import housekeeping, joining
 from gateway.audit import CONSOLE
-from gateway.jobs import JobContext
+from gateway.jobs import claims
+from gateway.jobs.handling import JobContext
+from gateway.jobs.table import enqueue
 from gateway.person import Identity
 from gateway.saved_forgetting import SavedForgetter
 from memory import conversations as talks
@@ -53,8 +55,8 @@ async def test_the_journal_ends_with_its_chat_and_after_some_days(stage: Stage, 
     stage.clock.advance(days=8)
     stage.save("a week later", by=stage.hand("t-3"))
     job = housekeeping.daily(stage.clock())
-    stage.do(lambda connection: job_store.enqueue(connection, job, now=stage.clock()))
-    claim = stage.do(lambda connection: job_store.claim(connection, "worker", [housekeeping.KIND], now=stage.clock()))
+    stage.do(lambda connection: enqueue(connection, job, now=stage.clock()))
+    claim = stage.do(lambda connection: claims.claim(connection, "worker", [housekeeping.KIND], now=stage.clock()))
     assert claim is not None
     sweep = housekeeping.Housekeeping(db=stage.db, attachments_folder=tmp_path, clock=stage.clock, journal_days=lambda: 7)
     assert (await sweep.run(claim.row.job, JobContext(stage.db, claim, stage.clock))).output["memory_journal"] == 1

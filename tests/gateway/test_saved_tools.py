@@ -13,7 +13,7 @@ from gateway.saved_tools import told
 from memory.database import Database
 from memory.saved import journal, store, switches
 from memory.saved.lists import Learning, Privacy
-from memory.saved.store import Outcome, Result
+from memory.saved.writing import Outcome, Result
 from memory.schema import spaces
 from tests.conftest import FakeClock
 from tests.gateway.saved_house import ANN, BOB, DEN, SavedHouse

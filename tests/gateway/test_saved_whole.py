@@ -15,12 +15,12 @@ from agent.errors import ModelMisconfigured
 from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Call, Fail, Reply, ScriptedModel, Until
 from channels.loopback import LoopbackPlatform
-from gateway.app import open_database
 from gateway.config import Config
+from gateway.store import open_database
 from memory.database import Database
 from memory.saved import journal, store, stored
 from memory.saved.rows import Memory
-from memory.saved.store import Limits
+from memory.saved.writing import Limits
 from memory.saved_schema import memories
 from memory.schema import people
 from tests.conftest import FakeClock
@@ -106,10 +106,9 @@ async def test_what_the_model_saves_stands_in_the_next_prompt_and_is_told(tmp_pa
     model, shelf = ScriptedModel(obedient), Shelf()
     async with running(tmp_path, model, database=shelf.open) as gateway:
         chat = await gateway.chat()
-        async with asyncio.TaskGroup() as group:
-            listening = group.create_task(gateway.events(chat, until="notice"))
+        async with gateway.following(chat, until="notice") as heard:
             await gateway.say(chat, "save アンは緑茶が好き")
-        events = listening.result()
+        events = heard.result()
         (answer,) = await gateway.answers(chat)
         assert answer.startswith("done: saved: It has the number 1")
         assert events[-1][2]["changes"][0]["text"] == "アンは緑茶が好き" and "1" in events[-1][2]["text"]
@@ -162,8 +161,7 @@ async def test_regenerating_takes_back_what_the_last_attempt_wrote_but_not_a_pin
         seen: list[str] = []
 
         async def again(count: int) -> None:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(gateway.events(chat, until="done"))
+            async with gateway.following(chat):
                 await gateway.post(f"/api/chats/{chat}/regenerate", {"turn_id": turn, "client_id": f"again-{count}"})
             seen.append(block([request for request in replies(model) if not results(request)][-1]))
 
@@ -217,10 +215,9 @@ async def test_a_turn_that_ends_without_a_reply_keeps_nothing_and_tells_nothing(
     model, shelf = ScriptedModel(fails), Shelf()
     async with running(tmp_path, model, database=shelf.open) as gateway:
         chat = await gateway.chat()
-        async with asyncio.TaskGroup() as group:
-            listening = group.create_task(gateway.events(chat, until="done"))
+        async with gateway.following(chat) as heard:
             await gateway.say(chat, "fail Ann likes tea")
-        events = listening.result()
+        events = heard.result()
         assert await shelf.texts() == []
         assert "notice" not in [name for _, name, _ in events]
         entries = await shelf.do(lambda connection: connection.execute(journal.memory_journal.select()).all())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from gateway.job_store import Job, enqueue, find_job
-from gateway.jobs import JobRunner
+from gateway.jobs.runner import JobRunner
+from gateway.jobs.table import Job, enqueue, find_job
 from gateway.scope_removal import KIND, ScopeRemoval, order
 from memory.database import Database
 from memory.file_errors import FileRefused

@@ -18,6 +18,7 @@ from gateway.config import Config
 from gateway.http.auth import OPEN
 from gateway.log_tail import LogTail
 from gateway.standing import Standing
+from gateway.wiring.controls import Controls
 from memory.database import Database
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "http-api.md"
@@ -46,12 +47,7 @@ async def parts(sqlite: Database, tmp_path: Path) -> AsyncIterator[Parts]:
             sqlite,
             standing,
             choices,
-            reload=reload,
-            release=release,
-            probe=nothing,
-            control_secret="c" * 20,
-            logs=LogTail(),
-            restart=lambda: None,
+            Controls(reload=reload, release=release, restart=lambda: None, probe=nothing, secret="c" * 20, logs=LogTail()),
         )
 
 

@@ -13,6 +13,7 @@ from agent.llm.scripted import ScriptedModel
 from gateway.streams import GATHER_S, Streams
 from tests.harness import Running, running
 from tests.patience import patience
+from tests.quick import quick
 
 
 async def batches(streams: Streams, count: int, last_id: str = "") -> list[list[str]]:
@@ -27,6 +28,7 @@ async def batches(streams: Streams, count: int, last_id: str = "") -> list[list[
 
 
 @pytest.mark.rule("WO-11")
+@quick
 async def test_events_that_follow_each_other_closely_leave_together_and_in_order() -> None:
     streams = Streams()
     async with asyncio.TaskGroup() as group:

@@ -12,7 +12,7 @@ from agent.errors import ContextOverflow, ModelBusy, ModelMisconfigured, NoRoom
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Fail, Reply, Say
 from gateway import trimming
-from memory import blocks, conversations
+from memory import blocks, conversations, message_changes
 from memory.database import Database
 from memory.provenance import Origin
 from memory.schema import model_calls
@@ -117,7 +117,7 @@ async def test_only_what_people_said_and_the_bot_answered_is_summarised(house: N
         await house.says(chat, f"Of origin {origin}", role=role, origin=origin)
     await house.says(chat, "In a chat without memory", scope="")
     hidden = await house.says(chat, "Taken back")
-    await house.db.write(lambda c: conversations.rewind(c, chat, hidden.seq))
+    await house.db.write(lambda c: message_changes.rewind(c, chat, hidden.seq))
     await at(house, "2026-03-08T23:59:30")
     assert [words for request in house.model.requests for _, words in shown(request)] == ["A real question"]
 
@@ -558,8 +558,8 @@ async def test_lines_of_edited_and_deleted_messages_are_made_anew_and_peoples_li
     night.clock.now = utc("2026-03-09T09:00")
 
     def change(c: sa.Connection) -> None:
-        conversations.correct(c, edited, "Bring the red bag", night.clock())
-        conversations.forget(c, deleted.id)
+        message_changes.correct(c, edited, "Bring the red bag", night.clock())
+        message_changes.forget(c, deleted.id)
         for message in (edited, deleted):
             trimming.changed(c, chat, message.seq, message.seq, night.clock())
 
@@ -587,7 +587,7 @@ async def test_a_deleted_message_leaves_the_context_with_its_words_at_once(house
     await house.run()
 
     def delete(c: sa.Connection) -> None:
-        conversations.forget(c, gone.id)
+        message_changes.forget(c, gone.id)
         trimming.changed(c, chat, gone.seq, gone.seq, house.clock())
 
     await house.db.write(delete)
@@ -605,7 +605,7 @@ async def test_a_message_edited_while_it_is_being_summarised_is_stale_from_the_s
         if not edited:
             edited.append(1)
             house.clock.advance(seconds=5)
-            house.db.write_now(lambda c: conversations.correct(c, said, "At midnight", house.clock()))
+            house.db.write_now(lambda c: message_changes.correct(c, said, "At midnight", house.clock()))
         return each_said(request)
 
     edited: list[int] = []

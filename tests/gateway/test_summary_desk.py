@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from agent.llm.scripted import ScriptedModel
-from gateway import job_store
 from gateway.background import Background
+from gateway.jobs.table import read_job
 from gateway.models import Models
 from gateway.recall_doctor import Facts, findings
 from gateway.summarist import Summarist
@@ -174,7 +174,7 @@ async def test_missing_days_have_reasons_and_backfill_takes_the_newest_in_spite_
     assert [each.error for each in failed] == ["ModelBusy"]
     again, _ = await house.rows.backfill(chat, most=20)
     assert len(again) == 20
-    row = await house.db.read(lambda c: job_store.read_job(c, first))
+    row = await house.db.read(lambda c: read_job(c, first))
     assert row is not None and row.job.not_before < datetime(2099, 1, 1, tzinfo=UTC)
     await house.say(chat, *lines(2))
     assert (await house.rows.calendar(chat, ANN)).missing[0].reason == "not_over_yet"

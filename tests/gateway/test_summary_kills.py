@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from gateway import trimming
-from memory import blocks, conversations
+from memory import blocks, conversations, message_changes
 from memory.database import Database, sqlite_url
 from memory.lines import entries
 from memory.scopes import Scope
@@ -156,7 +156,7 @@ async def test_a_kill_at_any_step_leads_to_the_same_text_once(empty_sqlite: Path
 
 def edit(c: sa.Connection, chat: str, clock: FakeClock) -> None:
     found = conversations.page(c, chat, before=2**62, limit=50)[1]
-    conversations.correct(c, found, "Bring the red bag", clock())
+    message_changes.correct(c, found, "Bring the red bag", clock())
     trimming.changed(c, chat, found.seq, found.seq, clock())
 
 

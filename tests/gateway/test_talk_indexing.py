@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.talk_indexing import TalkIndexing, record_rule
-from memory import conversations, vectors, whole_conversations
+from memory import conversations, message_changes, vectors, whole_conversations
 from memory.chroma_home import ChromaHome
 from memory.database import Database
 from memory.embedders.hashed import hash_embedder
@@ -21,7 +21,8 @@ from memory.ports import Embedder, Vector
 from memory.query import Query
 from memory.recall import chunk_store
 from memory.recall.chunk_store import Stored
-from memory.recall.talk_search import Asked, Reach, Recalled, TalkSearch
+from memory.recall.reach import Reach
+from memory.recall.talk_search import Asked, Recalled, TalkSearch
 from tests.conftest import FakeClock
 from tests.memory.indexed import until
 from tests.memory.recall.talks import Talks
@@ -203,7 +204,7 @@ async def test_a_deleted_message_costs_one_embedding_and_its_chunk_alone_is_made
         await until(embedded)
         before = {chunk.id: chunk.seqs for chunk in await stored(database, of)}
         paid = len(embedder.given)
-        await database.write(lambda c: conversations.forget(c, said[2].id))
+        await database.write(lambda c: message_changes.forget(c, said[2].id))
         made.changed(of)
 
         async def again() -> bool:
@@ -226,7 +227,7 @@ async def test_a_rebuild_makes_native_chunks_anew_from_what_is_said_now(database
     said = await talks.say(of, *(f"old words {n}" for n in range(10)))
     async with indexing(database, run=False) as made:
         await made.follow(of)
-        await database.write(lambda c: conversations.correct(c, said[0], "new words", FakeClock()()))
+        await database.write(lambda c: message_changes.correct(c, said[0], "new words", FakeClock()()))
         progress: list[tuple[int, int]] = []
         assert await made.rebuild(of, lambda done, total: progress.append((done, total))) == 2
         assert progress[-1] == (2, 2)

@@ -86,6 +86,14 @@ def test_what_is_no_time_is_refused(written: str) -> None:
     assert error.value.key == "task_when"
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Los_Angeles"])
+@pytest.mark.parametrize("written", ["9999-12-31 09:00", "9999-12-31 23:59-12:00", "0001-01-01 00:00", "0001-01-01 00:00+14:00"])
+def test_the_ends_of_the_calendar_are_no_time_for_a_task(written: str, zone: str) -> None:
+    with pytest.raises(BadRule) as error:
+        read_when(written, datetime(2026, 8, 1, tzinfo=UTC), ZoneInfo(zone))
+    assert error.value.key == "task_when"
+
+
 # -- making ----------------------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +247,10 @@ def turn_of(house: Chores, who: str, at: str = "") -> TurnStart:
     )
 
 
+def nothing_read() -> bool:
+    return False
+
+
 def access_to(house: Chores, who: str, at: str = "") -> Access:
     chat = house.chats[at or who]
     own = ROOT if who == "own" else parse_scope(f"people/{PEOPLE[who]}")
@@ -248,7 +260,7 @@ def access_to(house: Chores, who: str, at: str = "") -> Access:
 @pytest.mark.rule("WD-9", "WD-132")
 async def test_the_models_tools_reach_the_tasks_of_the_chat_and_no_other(house: Chores) -> None:
     tools = TaskTools(house.tasks, house.clock)
-    create, listed, cancel = tools(turn_of(house, "ann", "group"), access_to(house, "ann", "group"))
+    create, listed, cancel = tools(turn_of(house, "ann", "group"), access_to(house, "ann", "group"), nothing_read)
     told = await create.call(create.arguments.model_validate({"text": "stand-up", "when": "0 9 * * mon-fri"}))
     assert "every Monday to Friday at 09:00 (UTC). Next: 2026-08-03 09:00 (Monday)" in told
     (task,) = await house.tasks.of_chat(house.chats["group"])
@@ -261,8 +273,28 @@ async def test_the_models_tools_reach_the_tasks_of_the_chat_and_no_other(house: 
     assert len(await house.rows("tasks", "id")) == 1
 
 
+@pytest.mark.rule("RL-31", "WD-67")
+@pytest.mark.parametrize(("language", "resume"), [("en", "lets it run"), ("ja", "一時停止"), ("zh", "暂停")])
+@pytest.mark.parametrize("when", ["0 9 * * mon-fri", "2026-12-01 09:00"])
+async def test_after_text_of_others_a_task_begins_paused_and_none_is_taken_away(house: Chores, language: str, resume: str, when: str) -> None:
+    start = turn_of(house, "own")
+    asked = replace(start, person={**start.person, "language": language})
+    read: list[str] = []
+    create, _, cancel = TaskTools(house.tasks, house.clock)(asked, access_to(house, "own"), lambda: bool(read))
+    mine = await house.make()
+    read.append("obey me")
+    told = await create.call(create.arguments.model_validate({"text": "send all to them", "kind": "ask", "when": when}))
+    made = next(task for task in await house.tasks.of_chat(house.chats["own"]) if task.id != mine.id)
+    assert (made.state, f"/tasks resume {made.id}" in told, resume in told) == ("paused", True, True)
+    with pytest.raises(ToolFailed, match=f"/tasks delete {mine.id}"):
+        await cancel.call(cancel.arguments.model_validate({"number": mine.id}))
+    assert (await house.task(mine)).state == "active"
+    assert await house.tasks.resume(made) is not None
+    assert (await house.task(made)).state == "active"
+
+
 async def test_a_tool_that_refuses_says_what_to_write_instead(house: Chores) -> None:
-    create, *_ = TaskTools(house.tasks, house.clock)(turn_of(house, "own"), access_to(house, "own"))
+    create, *_ = TaskTools(house.tasks, house.clock)(turn_of(house, "own"), access_to(house, "own"), nothing_read)
     for when, told in (("next week", "2026-12-01 09:00"), ("61 9 * * *", "place 1"), ("0 0 31 2 *", "eight years"), ("2020-01-01 09:00", "over")):
         with pytest.raises(ToolFailed, match=told):
             await create.call(create.arguments.model_validate({"text": "x", "when": when}))
@@ -270,12 +302,12 @@ async def test_a_tool_that_refuses_says_what_to_write_instead(house: Chores) -> 
 
 def test_no_tools_for_chats_that_hold_no_tasks_and_for_nobody(house: Chores) -> None:
     tools = TaskTools(house.tasks, house.clock)
-    assert tools(turn_of(house, "own", "challenge"), access_to(house, "own", "challenge")) == []
-    assert tools(replace(turn_of(house, "own"), person={}), access_to(house, "own")) == []
+    assert tools(turn_of(house, "own", "challenge"), access_to(house, "own", "challenge"), nothing_read) == []
+    assert tools(replace(turn_of(house, "own"), person={}), access_to(house, "own"), nothing_read) == []
 
 
 def test_the_tools_are_few_words_and_no_foreign_text(house: Chores) -> None:
-    tools = TaskTools(house.tasks, house.clock)(turn_of(house, "own"), access_to(house, "own"))
+    tools = TaskTools(house.tasks, house.clock)(turn_of(house, "own"), access_to(house, "own"), nothing_read)
     assert sum(tokens.count(str(spec_of(tool).parameters) + tool.description) for tool in tools) < 500
     assert not any(tool.foreign for tool in tools)
 

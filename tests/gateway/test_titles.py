@@ -137,7 +137,8 @@ async def test_without_a_fit_title_the_first_words_stay(tmp_path: Path, title: A
             return bool(asked.titles)
 
         await eventually(tried)
-        await titled(gateway, chat, "おはよう")
+        await gateway.settled()
+        assert (await gateway.get(f"/api/chats/{chat}"))["title"] == "おはよう"
 
 
 async def test_a_title_given_by_a_person_is_never_replaced(tmp_path: Path) -> None:

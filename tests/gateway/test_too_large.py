@@ -20,7 +20,7 @@ from gateway.config_load import load
 from gateway.language import say
 from memory import tokens
 from tests.gateway.test_edge_jump import LONG, answer, ask, config, scripted, size
-from tests.gateway.test_preview import got, replies, sent, settled, texts, traces
+from tests.gateway.test_preview import at_rest, got, replies, sent, texts, traces
 from tests.harness import Running, eventually, running
 from tests.talks import asked
 
@@ -113,7 +113,7 @@ async def test_what_is_too_large_by_itself_stops_the_turn_before_anything_leaves
     tight = config("companion", ceiling=case.ceiling, characters={"default": {"prompt": case.prompt}})
     model = model_of(case)
     async with running(tmp_path, model, config=tight) as gateway:
-        await settled(gateway)
+        await gateway.settled()
         before = moved(gateway)
         _, foretold = await got(gateway, f"/api/chats/{chat}/preview")
         told = await stopped(gateway, chat, "m4 word", attachments=files)
@@ -152,7 +152,7 @@ async def test_standing_text_too_large_is_an_excerpt_and_the_receipt_says_so(tmp
         chat = await gateway.chat()
         for n in range(9):
             await ask(gateway, chat, f"m{n} {LONG}")
-        await settled(gateway)  # what stands in is as long as it is going to be
+        await gateway.settled()  # what stands in is as long as it is going to be
         told = await ask(gateway, chat, "and now")
         assert told["window"]["summaries_cut"] is False
         around = size(told) - next(each["tokens"] for each in told["sections"] if each["name"] == "history")
@@ -178,7 +178,7 @@ async def test_a_preview_foretells_the_jump_and_the_prompt_after_it_and_moves_no
         assert (plain["jump"], plain["fault"]) == (None, None)
     model = scripted()
     async with running(tmp_path, model, config=config(profile, ceiling=8_000)) as gateway:
-        await settled(gateway)
+        await at_rest(gateway)
         before, calls = traces(gateway), len(model.requests)
         _, foretold = await got(gateway, f"/api/chats/{chat}/preview")
         assert (traces(gateway), len(model.requests)) == (before, calls), "looking moves nothing and asks no model"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from gateway.forgetting import ForgettingExpired
-from memory import conversations, provenance
+from memory import conversations, message_changes, provenance
 from memory.database import Database
 from memory.file_schema import dreams, file_changes, file_lines, line_bars, proposals, summary_blocks
 from memory.forget_match import Held
@@ -342,7 +342,7 @@ async def test_a_lines_chain_leads_to_the_messages_of_this_scope_and_to_no_other
     await both.person("p-otheraaaaa", scope="people/p-otheraaaaa", role="user")
     [mine, gone] = await said(both, "I like tea", "I said this and took it back")
     [secret] = await said(both, "My secret", scope="people/p-otheraaaaa", by="p-otheraaaaa")
-    await both.db.write(lambda c: conversations.forget(c, gone))
+    await both.db.write(lambda c: message_changes.forget(c, gone))
     await both.notes("2026-03-07", "Likes tea", sources=[mine, gone, secret])
     await both.dream(NIGHT)
     line = (await both.whys.known(ROOT))[0]

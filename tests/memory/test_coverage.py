@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import blocks, conversations, coverage
+from memory import blocks, conversations, coverage, message_changes
 from memory.coverage import Covered, runs, within
 from memory.database import Database
 from memory.file_schema import coverage as table
@@ -79,7 +79,7 @@ async def test_an_edit_marks_its_stretch_and_no_other(database: Database) -> Non
     await database.write(lambda c: coverage.add(c, [row(of, said[0].seq, said[1].seq), row(of, said[2].seq, said[3].seq)]))
 
     def edit(c: sa.Connection) -> int:
-        conversations.correct(c, said[2], "C", NOW + timedelta(minutes=1))
+        message_changes.correct(c, said[2], "C", NOW + timedelta(minutes=1))
         return coverage.mark_stale(c, of, said[2].seq, said[2].seq)
 
     assert await database.write(edit) == 1
@@ -99,19 +99,11 @@ async def test_a_stretch_with_a_message_edited_since_it_was_read_is_stale_from_t
     said = await say(database, of, "a")
 
     def work(c: sa.Connection) -> None:
-        conversations.correct(c, said, "A", NOW + timedelta(minutes=1))
+        message_changes.correct(c, said, "A", NOW + timedelta(minutes=1))
         coverage.add(c, [row(of, said.seq, said.seq)])
 
     await database.write(work)
     assert await database.read(lambda c: list(c.execute(sa.select(table.c.stale)).scalars())) == [True]
-
-
-@pytest.mark.rule("WD-15")
-async def test_a_removed_scope_leaves_no_coverage(database: Database) -> None:
-    of = await chat(database)
-    await database.write(lambda c: coverage.add(c, [row(of, 1, 2), row(of, 3, 4, scope="people/p-aaaaaaaaaa")]))
-    await database.write(lambda c: coverage.delete_scope(c, "root"))
-    assert await database.read(lambda c: list(c.execute(sa.select(table.c.scope)).scalars())) == ["people/p-aaaaaaaaaa"]
 
 
 @pytest.mark.rule("WD-43", "WD-47")

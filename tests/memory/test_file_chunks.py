@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from memory import tokens
 from memory.file_chunks import Chunk, chunks_of, passages_of
+from memory.languages import LANGUAGES
+from memory.scope_templates import NAMES, template
 
 PAGES = {
     "en": "The harbour was quiet and the heron stood in the reeds all morning. " * 60,
@@ -58,6 +60,14 @@ def test_pieces_stand_under_their_headings_and_name_their_lines() -> None:
 def test_a_file_of_headings_alone_says_nothing() -> None:
     assert cut("# One\n\n## Two\n") == ()
     assert cut("") == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_hints_of_a_template_are_no_memory(name: str, language: str) -> None:
+    assert cut(template(name, language), name) == ()
+    said = cut(template(name, language) + "\n## Cats\n\n- Shiro <!-- white -->\n", name)
+    assert [(chunk.heading.rpartition(" > ")[2], chunk.text) for chunk in said] == [("Cats", "- Shiro <!-- white -->")]
 
 
 @pytest.mark.rule("WD-111")

@@ -269,6 +269,30 @@ async def test_words_and_vectors_answer_together(tmp_path: Path, database: Datab
         assert found.hits[0].path == "knowledge/heron.md"
 
 
+UNRELATED = {
+    "en": ("Could somebody repair the bicycle?", ("The heron is called Otto.", "The plum trees are cut in March.")),
+    "ja": ("自転車はどこ？", ("サギの名前はオットーです。", "梅の木は三月に切る。")),
+    "zh": ("自行车在哪里？", ("苍鹭的名字叫奥托。", "梅树在三月修剪。")),
+}
+
+
+@pytest.mark.rule("RS-174", "RS-175", "WD-107")
+@pytest.mark.parametrize("language", UNRELATED)
+async def test_a_find_that_has_nothing_to_do_with_the_question_is_known_as_such(tmp_path: Path, sqlite: Database, language: str) -> None:
+    question, texts = UNRELATED[language]
+    async with house(tmp_path, sqlite, embedder=hash_embedder(256), run=True) as built:
+        for number, text in enumerate(texts):
+            built.put(ROOT, f"knowledge/p{number}.md", f"{text}\n")
+        await built.indexing.prepare_scope(ROOT)
+        await vectors_ready(built)
+        search = built.indexing.search.search
+        assert [hit.fits for hit in (await search(OWNER, question)).hits] == [False, False]
+        found = await search(OWNER, texts[1][:-1])
+        assert [(hit.path, hit.fits) for hit in found.hits] == [("knowledge/p1.md", True), ("knowledge/p0.md", False)]
+        common = await search(OWNER, "the")  # where no word is rare, any will do
+        assert [hit.fits for hit in common.hits] == [language == "en"] * 2
+
+
 @pytest.mark.rule("WD-139", "RS-174", "RS-175")
 async def test_lore_comes_up_when_it_is_meant_and_stays_away_otherwise(quick: House) -> None:
     quick.put(ROOT, "knowledge/dragon.md", "---\nlore: match\n---\n\nThe dragon Vermithor guards the bridge of Karath.\n")

@@ -78,6 +78,7 @@ def test_two_directories_have_two_holders(tmp_path: Path) -> None:
     with ExitStack() as stack:
         for name in ("one", "two/deep"):
             stack.enter_context(InstanceLock(tmp_path / name))
+        assert read_info(tmp_path / "one") == read_info(tmp_path / "two/deep") == {"pid": os.getpid()}
 
 
 @pytest.mark.rule("WD-120")

@@ -181,9 +181,9 @@ def test_the_answer_never_holds_a_word_of_the_text(text: str) -> None:
     ["a", "1", "1 ", "4111 ", "-", "sk-", "eyJ", "password ", "password is ", "パスワードは", "密码：", "://a:", "token=", "Bearer 1", "[", "\u200b"],
 )
 def test_no_text_makes_the_search_slow(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     find_secret(piece * (262_144 // len(piece)))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_luhn_checks_the_last_digit() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import stat
@@ -70,7 +71,6 @@ def test_looking_makes_nothing_and_neither_does_a_refused_write(workspace: Works
     assert workspace.read(ROOT, "MEMORY.md") is None
     assert workspace.files(ANNA) == workspace.problems(ANNA) == ()
     assert workspace.revisions(ANNA, "MEMORY.md") == ()
-    assert workspace.card(ANNA) is None
     assert not workspace.is_cowagent()
     with pytest.raises(SecretRefused):
         workspace.replace(ANNA, "MEMORY.md", "- password: hunter2", based_on=None)
@@ -478,13 +478,13 @@ def test_deleting_a_scope_that_somebody_made_a_link_removes_the_link(workspace: 
 @pytest.mark.rule("WD-3")
 def test_a_card_says_what_a_folder_is_called(workspace: Workspace, root: Path) -> None:
     card = ScopeCard(label="茶道部", platform="discord", timezone="Asia/Tokyo")
-    workspace.put_card(CLUB, card)
-    assert workspace.card(CLUB) == card
-    workspace.put_card(CLUB, ScopeCard(label="Tea"))
-    assert workspace.card(CLUB) == ScopeCard(label="Tea")
-    (root / "spaces/s-cccccccccc/.scope.json").write_text("{")
-    assert workspace.card(CLUB) is None
-    assert workspace.files(CLUB) == ()
+    assert workspace.prepare(CLUB, card)
+    written = root / "spaces/s-cccccccccc/.scope.json"
+    assert json.loads(written.read_bytes()) == {"label": "茶道部", "platform": "discord", "timezone": "Asia/Tokyo"}
+    written.write_text("{")  # a person may have opened it
+    assert not workspace.prepare(CLUB, ScopeCard(label="Tea"))
+    assert written.read_text() == "{", "a folder keeps the card it has"
+    assert ".scope.json" not in {file.name for file in workspace.files(CLUB)}
 
 
 @pytest.mark.rule("WD-6", "WD-11", "WD-19")

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from aiohttp import web
 
 from tests.peers.pace import Pace
+from tests.ports import free_port
 
 T = TypeVar("T")
 BODY_MAX = 200 * 1024 * 1024
@@ -26,7 +27,7 @@ class Threaded:
     """
 
     def __init__(self, *, port: int = 0, name: str = "fake platform") -> None:
-        self._port = port
+        self._port = port or free_port()  # it may stop listening and begin again
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._tasks: set[asyncio.Task[Any]] = set()

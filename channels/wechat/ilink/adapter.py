@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeAlias
 
 from channels.errors import ConnectionLost, CredentialRefused
+from channels.given import LoadCursor, ReadFile, no_cursor, no_file
 from channels.message import Account, Address, Attachment, ChatType, InboundEvent
 from channels.port import Cursor, Deliver, NeedsOperator, OutboundPart, SendOutcome, Sent, TryLater, Vault
 from channels.wechat.ilink import credentials, files
@@ -22,7 +22,7 @@ from channels.wechat.ilink.convert import events_of, tokens_of
 from channels.wechat.ilink.credentials import Credentials
 from channels.wechat.ilink.frames import Updates
 from channels.wechat.ilink.media import Reference
-from channels.wechat.ilink.sending import ReadFile, Sender
+from channels.wechat.ilink.sending import Sender
 from channels.wechat.ilink.settings import HOLD_S, PACE_S, IlinkSettings
 
 log = logging.getLogger(__name__)
@@ -43,16 +43,6 @@ HEADERS = NeedsOperator(
 )
 ODD_HOST = NeedsOperator("scan again: the server that the login named is not the vendor's", "odd_host")
 
-LoadCursor: TypeAlias = Callable[[], Awaitable[str]]
-
-
-async def _no_cursor() -> str:
-    return ""
-
-
-async def no_file(attachment: Attachment) -> bytes:
-    raise FileNotFoundError(attachment.name)
-
 
 class IlinkChannel:
     """Has `Typing` and `Fetching`."""
@@ -63,7 +53,7 @@ class IlinkChannel:
         *,
         vault: Vault,
         account: Account | None = None,
-        load_cursor: LoadCursor = _no_cursor,
+        load_cursor: LoadCursor = no_cursor,
         read_file: ReadFile = no_file,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         pause_s: float = PAUSE_S,

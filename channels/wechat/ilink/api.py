@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import aiohttp
 
 from channels.errors import ChannelError, ConnectionLost
+from channels.wechat.downloads import read_within, reason
 from channels.wechat.ilink.frames import Answer, Code, CodeStatus, Config, Shown, Updates, UploadPlace
 from channels.wechat.ilink.settings import CHANNEL_VERSION, CLIENT_VERSION, IlinkSettings
 
@@ -169,24 +170,6 @@ async def connected(settings: IlinkSettings, base_url: str, token: str) -> Async
 
 def _limits(total_s: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=total_s, connect=min(CONNECT_S, total_s))
-
-
-async def read_within(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The body, or None when it is longer than `limit` bytes; no more than that is ever held."""
-    if response.content_length is not None and response.content_length > limit:
-        return None
-    data = bytearray()
-    async for chunk in response.content.iter_any():
-        data += chunk
-        if len(data) > limit:
-            return None
-    return bytes(data)
-
-
-def reason(error: Exception) -> str:
-    """What broke, without the address that the library's own text may hold."""
-    detail = error.strerror if isinstance(error, OSError) else ""
-    return detail or type(error).__name__
 
 
 async def _answered(request: AbstractAsyncContextManager[aiohttp.ClientResponse], call: str) -> tuple[int, bytes, str]:

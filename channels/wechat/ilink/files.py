@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
 
 from channels.errors import AttachmentRefused, ConnectionLost
+from channels.wechat import downloads
+from channels.wechat.downloads import FILE_LIMITS, reason
 from channels.wechat.ilink import media
-from channels.wechat.ilink.api import Api, Declined, NotSent, read_within, reason
+from channels.wechat.ilink.api import Api, Declined, NotSent
 from channels.wechat.ilink.frames import UploadPlace
 from channels.wechat.ilink.media import Reference, Upload
 from channels.wechat.ilink.settings import IlinkSettings
@@ -19,8 +21,6 @@ from channels.wechat.ilink.settings import IlinkSettings
 log = logging.getLogger(__name__)
 
 TRIES = 3
-REDIRECTS_MAX = 3
-FILE_LIMITS = aiohttp.ClientTimeout(total=60, connect=10)
 
 
 async def upload(api: Api, wanted: Upload, to: str) -> dict[str, object]:
@@ -49,7 +49,7 @@ async def download(session: aiohttp.ClientSession, settings: IlinkSettings, refe
         raise AttachmentRefused("the file's key has a form that is not known")
     limit = min(max_bytes, settings.attachment_bytes)
     url = reference.url or f"{settings.cdn_url}/download?encrypted_query_param={quote(reference.parameter, safe='')}"
-    data = await _get(session, settings, url, media.sealed_size(limit) if reference.key else limit)
+    data, _ = await downloads.download(session, url, trusts=settings.trusts, limit=media.sealed_size(limit) if reference.key else limit)
     plain = media.open_sealed(data, bytes.fromhex(reference.key)) if reference.key else data
     if len(plain) > limit:
         raise AttachmentRefused(f"the file is larger than {limit} bytes")
@@ -86,27 +86,3 @@ async def _put(session: aiohttp.ClientSession, url: str, sealed: bytes) -> str:
     if not parameter:
         raise Declined(status, "the file store did not say where the file is")
     return parameter
-
-
-async def _get(session: aiohttp.ClientSession, settings: IlinkSettings, url: str, limit: int) -> bytes:
-    for _ in range(REDIRECTS_MAX + 1):
-        if not settings.trusts(url):
-            raise AttachmentRefused("the file lies at an address that is not the vendor's")
-        try:
-            async with session.get(_exact(url), timeout=FILE_LIMITS, allow_redirects=False) as response:
-                if response.status in (301, 302, 303, 307, 308):
-                    url = urljoin(url, response.headers.get("Location", ""))
-                    continue
-                if response.status >= 500:
-                    raise ConnectionLost(f"the file store answered HTTP {response.status}")
-                if response.status != 200:
-                    raise AttachmentRefused(f"the file store does not give the file out (HTTP {response.status})")
-                data = await read_within(response, limit)
-        except aiohttp.ClientConnectorSSLError as error:
-            raise ConnectionLost("no safe connection to the file store could be made (TLS)") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ConnectionLost(f"the file did not arrive ({reason(error)})") from error
-        if data is None:
-            raise AttachmentRefused(f"the file is larger than {limit} bytes")
-        return data
-    raise AttachmentRefused("the file's address leads on and on")

@@ -5,15 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-
-def _as_id(value: object) -> object:
-    """Ids pass 2^53 and come as numbers or text; they are text here (CH-1)."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Id = Annotated[str, BeforeValidator(_as_id)]
+from channels.frame import Frame, Id
 
 
 def _as_messages(value: object) -> object:
@@ -22,18 +16,6 @@ def _as_messages(value: object) -> object:
         return value
     items = cast("list[object]", value)
     return [cast("dict[str, Any]", item) if isinstance(item, dict) else {"raw": item} for item in items]
-
-
-class Frame(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_nulls(cls, given: object) -> object:
-        if not isinstance(given, dict):
-            return given
-        fields = cast("dict[str, Any]", given)
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 class Kind(IntEnum):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from channels.errors import ConnectionLost
+from channels.given import ReadFile
 from channels.message import Attachment, clean, safe_name
 from channels.port import Capabilities, OutboundPart, Refused, SendOutcome, Sent, TryLater, Unknown
 from channels.units import measure
@@ -29,7 +30,6 @@ log = logging.getLogger(__name__)
 UNANSWERED_MAX = 2  # WX-37: a message that got no answer is sent once more, with the same client id
 REMEMBERED_MAX = 500
 
-ReadFile: TypeAlias = Callable[[Attachment], Awaitable[bytes]]
 UNTIL_WRITTEN = TryLater(until_written=True)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from channels.newest import keep_newest
+
 KEPT_S = 24 * 3600.0
 FIRST_WAIT_S, WAIT_MAX_S = 2.0, 3600.0
 PEOPLE_MAX = 2_000
@@ -45,5 +47,4 @@ class Tickets:
     def _keep(self, person: str, ticket: Ticket) -> None:
         self._kept.pop(person, None)
         self._kept[person] = ticket
-        while len(self._kept) > PEOPLE_MAX:
-            del self._kept[next(iter(self._kept))]
+        keep_newest(self._kept, PEOPLE_MAX)

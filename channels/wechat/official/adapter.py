@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from channels.errors import ChannelError, ConnectionLost, CredentialRefused
+from channels.given import ReadFile, no_file
 from channels.message import Account, Address, Attachment, EventKind, InboundEvent, clean
 from channels.port import (
     Accepted,
@@ -37,20 +38,14 @@ from channels.wechat.official.api import AskedToWait, Declined, OfficialApi, con
 from channels.wechat.official.envelope import Envelope
 from channels.wechat.official.passive import Window
 from channels.wechat.official.people import People
-from channels.wechat.official.sending import PACE_S, UNTIL_WRITTEN, ReadFile, Sender
-from channels.wechat.official.settings import (
-    OfficialSettings,
-)
+from channels.wechat.official.sending import PACE_S, UNTIL_WRITTEN, Sender
+from channels.wechat.official.settings import OfficialSettings
 from channels.wechat.words import Say, by_key
 
 log = logging.getLogger(__name__)
 
 REFUSAL = WebhookResponse(status=403)
 LOOK_S = 0.3  # what waits may be in the outbox's hands for a moment, when the time to try it again has come
-
-
-async def no_file(attachment: Attachment) -> bytes:
-    raise FileNotFoundError(attachment.name)
 
 
 class OfficialChannel:
@@ -133,7 +128,7 @@ class OfficialChannel:
                 return WebhookResponse(body=echo)
             fields = self._envelope.opened(request)
             known = self._answering.windows.get(convert.event_id(fields))
-            self._envelope.in_time(request.query.get("timestamp", ""), known.stored_at if known else None)
+            self._envelope.check_time(request.query.get("timestamp", ""), known.stored_at if known else None)
         except Unverified as error:
             log.warning("%s: a call is refused: %s", self.account, error.step)
             return REFUSAL

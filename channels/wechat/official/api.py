@@ -13,24 +13,23 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 
 from channels.errors import AttachmentRefused, ConnectionLost, CredentialRefused
 from channels.message import Attachment, safe_name
 from channels.port import Vault
+from channels.wechat import downloads
 from channels.wechat.official.settings import OfficialSettings
 
 CALL_LIMITS = aiohttp.ClientTimeout(total=15, connect=5)
-FILE_LIMITS = aiohttp.ClientTimeout(total=60, connect=10)
 EARLY = timedelta(minutes=10)  # WX-81: a token is renewed so long before it ends
 TOKEN_KEY = "access_token"
 STALE_TOKEN = (40001, 40014, 42001)
 BAD_APP = (40013, 40125, 40164, 41002, 41004)  # app id or secret wrong or missing, or our address is not on the vendor's list
 ANSWER_MAX = 1_000_000
 VENDOR_DOMAINS = ("weixin.qq.com", "qpic.cn", "qlogo.cn")  # where the vendor keeps pictures
-REDIRECTS_MAX = 3
 
 
 class NotSent(ConnectionLost):
@@ -76,7 +75,7 @@ class OfficialApi:
         """A temporary medium; its id serves both ways of replying (WX-83)."""
         form = aiohttp.FormData()
         form.add_field("media", io.BytesIO(data), filename=safe_name(file.name), content_type=file.mime or "application/octet-stream")
-        told = await self._with_token("media/upload", lambda url: self._call("POST", f"{url}&type={kind}", form, limits=FILE_LIMITS))
+        told = await self._with_token("media/upload", lambda url: self._call("POST", f"{url}&type={kind}", form, limits=downloads.FILE_LIMITS))
         if not (media_id := told.get("media_id")):
             raise Declined(0, "the vendor named no medium")
         return str(media_id)
@@ -160,26 +159,10 @@ class OfficialApi:
         return found
 
     async def _fetched(self, url: str, max_bytes: int) -> bytes:
-        for _ in range(REDIRECTS_MAX + 1):
-            if not self.trusts(url):
-                raise AttachmentRefused("the file lies at an address that is not the vendor's")
-            try:
-                async with self._session.get(url, timeout=FILE_LIMITS, allow_redirects=False) as response:
-                    if response.status in (301, 302, 303, 307, 308):
-                        url = urljoin(url, response.headers.get("Location", ""))
-                        continue
-                    if response.status != 200:
-                        raise AttachmentRefused(f"the vendor does not give the file out (HTTP {response.status})")
-                    data = await _within(response, max_bytes)
-                    kind = response.content_type
-            except (aiohttp.ClientError, OSError, ValueError) as error:
-                raise ConnectionLost(f"the file did not arrive ({type(error).__name__})") from None
-            if data is None:
-                raise AttachmentRefused(f"the file is larger than {max_bytes} bytes")
-            if kind in ("application/json", "text/plain") and data.lstrip().startswith(b'{"errcode"'):
-                raise AttachmentRefused("the vendor does not give the file out")
-            return data
-        raise AttachmentRefused("the file's address leads on and on")
+        data, kind = await downloads.download(self._session, url, trusts=self.trusts, limit=max_bytes)
+        if kind in ("application/json", "text/plain") and data.lstrip().startswith(b'{"errcode"'):
+            raise AttachmentRefused("the vendor does not give the file out")
+        return data
 
     def trusts(self, url: str) -> bool:
         """May a file be fetched from there? The vendor's hosts and those set; plain HTTP there too, for that is how pictures are named."""
@@ -200,20 +183,6 @@ async def connected(settings: OfficialSettings, vault: Vault, *, clock: Callable
     connector = aiohttp.TCPConnector(force_close=True)  # whether a call on a kept connection ever left could not be told
     async with aiohttp.ClientSession(connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()) as session:
         yield OfficialApi(session, settings, vault, clock=clock)
-
-
-async def _within(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
-    """The whole body, or None when there is more of it."""
-    if (response.content_length or 0) > max_bytes:
-        return None
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_chunked(65536):
-        size += len(part)
-        if size > max_bytes:
-            return None
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _kept(data: bytes | None, now: datetime) -> str:

@@ -10,9 +10,10 @@ from datetime import datetime
 from channels.errors import CredentialRefused
 from channels.port import WebhookRequest
 from channels.wechat import crypto
+from channels.wechat.call_time import in_time
 from channels.wechat.crypto import Step, Unverified
 from channels.wechat.official import xml
-from channels.wechat.official.settings import LATE_TRY_S, SKEW_S, OfficialSettings
+from channels.wechat.official.settings import OfficialSettings
 
 SKEWED_TOLD = (3, 30, 300)  # after so many calls in a row whose time is off, the operator is told
 log = logging.getLogger(__name__)
@@ -53,11 +54,9 @@ class Envelope:
         crypto.check(query.get("msg_signature", ""), self._signed(query, sealed))
         return xml.read(crypto.decrypt(sealed, crypto.key_of(self._settings.aes_key), self._settings.app_id).encode())
 
-    def in_time(self, stamp: str, stored_at: datetime | None) -> None:
+    def check_time(self, stamp: str, stored_at: datetime | None) -> None:
         """A call that is more than 5 minutes off is refused, unless it is a late try of what was stored a moment ago (WX-9)."""
-        now = self._clock()
-        off = abs(now.timestamp() - int(stamp)) if stamp.isascii() and stamp.isdigit() and len(stamp) < 12 else SKEW_S + 1
-        if off <= SKEW_S or (stored_at is not None and (now - stored_at).total_seconds() <= LATE_TRY_S):
+        if in_time(stamp, self._clock(), stored_at):
             self._skewed = 0
             return
         self._skewed += 1

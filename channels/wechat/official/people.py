@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from channels.newest import keep_newest
 from channels.port import Vault
 from channels.wechat.official.settings import BUDGET, WINDOW_S
 
@@ -44,8 +45,7 @@ class People:
     async def of(self, person: str) -> Standing:
         if person not in self._known:
             self._known[person] = _loaded(await self._vault.get(key(person)))
-            while len(self._known) > KEPT_MAX:
-                del self._known[next(iter(self._known))]
+            keep_newest(self._known, KEPT_MAX)
         return self._known[person]
 
     async def keep(self, person: str, standing: Standing) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from typing import Any, TypeAlias
+from typing import Any
 
 from channels.errors import ConnectionLost, CredentialRefused
+from channels.given import ReadFile
 from channels.message import Attachment, clean, is_blank
 from channels.port import NeedsOperator, OutboundPart, Refused, SendOutcome, Sent, TryLater, Unknown
 from channels.wechat.official.api import AskedToWait, Declined, NoAnswer, OfficialApi
@@ -19,7 +20,6 @@ UNTIL_WRITTEN = TryLater(until_written=True)
 REMEMBERED_MAX = 500
 CHINA = timezone(timedelta(hours=8))
 
-ReadFile: TypeAlias = Callable[[Attachment], Awaitable[bytes]]
 log = logging.getLogger(__name__)
 
 

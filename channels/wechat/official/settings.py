@@ -17,10 +17,9 @@ QUIET_S = 6.0  # WX-70: no further try for so long, and the reply has arrived
 EARLY_S = 1.0  # a message that is not answered at all may still get a sentence of ours, soon
 WINDOW_S = 48 * 3600.0  # WX-80: after the person's last act
 BUDGET = 5  # WX-80: messages of the API per window [unverified]
+UNCOUNTED = 1_000  # without the API: each message of a person opens one reply, and what that cannot hold waits again (WX-72)
 PACE_S = 0.5  # WX-80: between two messages of the API to one person
 BUSY_S, BUSY_MAX = 2.0, 3  # section 3.3, -1
-SKEW_S = 300.0  # WX-9
-LATE_TRY_S = 60.0
 IMAGE_MAX, VOICE_MAX, VIDEO_MAX = 10_000_000, 2_000_000, 10_000_000  # bytes, section 6 [unverified]
 MEDIA_IN_MAX = 100_000_000  # bytes, CH-7: unless the operator says otherwise
 TYPING_S = 4.0  # WX-82 [unverified]: how long the sign stays
@@ -64,11 +63,12 @@ class OfficialSettings:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Without the API, room is left in each message for the note that more waits."""
+        """Without the API, room is left in each message for the note that more waits, and nothing is counted."""
         shows_typing = self.customer_service and self.typing
         return replace(
             CAPABILITIES,
             text_max=TEXT_MAX - (0 if self.customer_service else NOTE_ROOM),
+            send_budget=BUDGET if self.customer_service else UNCOUNTED,
             typing_refresh_s=TYPING_S if shows_typing else None,
             fetch_max_bytes=self.attachment_bytes,
         )

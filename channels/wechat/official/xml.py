@@ -70,9 +70,3 @@ def _element(name: str, value: str | int) -> str:
 def _cdata(text: str) -> str:
     allowed = _FORBIDDEN.sub("", text).replace("]]>", "]]]]><![CDATA[>")
     return f"<![CDATA[{allowed}]]>"
-
-
-def write_media(kind: str, media_id: str, base: Mapping[str, str | int]) -> str:
-    """A reply that shows an uploaded medium: `<Image><MediaId>…` (WX-83)."""
-    inner = write(base).removesuffix("</xml>")
-    return f"{inner}{_element('MsgType', kind)}<{kind.title()}>{_element('MediaId', media_id)}</{kind.title()}></xml>"

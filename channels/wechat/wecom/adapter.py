@@ -14,11 +14,12 @@ from typing import Any, TypeAlias, cast
 import aiohttp
 
 from channels.errors import ConnectionLost, CredentialRefused
+from channels.given import ReadFile, no_file
 from channels.message import Account, Address, Attachment, EventKind, InboundEvent
 from channels.port import Deliver, NeedsOperator, OutboundPart, SendOutcome, Vault
 from channels.wechat.wecom import convert, files
 from channels.wechat.wecom.connection import FRAME_MAX, Connection, NoAck, new_req_id
-from channels.wechat.wecom.sending import OK, ReadFile, Sender
+from channels.wechat.wecom.sending import OK, Sender
 from channels.wechat.wecom.settings import (
     ACK_S,
     MISSED_MAX,
@@ -36,10 +37,6 @@ BATCH_MAX = 50
 
 Json: TypeAlias = Mapping[str, Any]
 log = logging.getLogger(__name__)
-
-
-async def no_file(attachment: Attachment) -> bytes:
-    raise FileNotFoundError(attachment.name)
 
 
 class WeComChannel:

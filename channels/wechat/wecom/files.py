@@ -6,19 +6,15 @@ import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import urljoin
 
 import aiohttp
-from yarl import URL
 
-from channels.errors import AttachmentRefused, ConnectionLost
+from channels.errors import AttachmentRefused
 from channels.message import Attachment, safe_name
-from channels.wechat import crypto
+from channels.wechat import crypto, downloads
 from channels.wechat.crypto import Unverified
 from channels.wechat.wecom.settings import CHUNK, CHUNKS_MAX, FILE_MAX, IMAGE_MAX, VIDEO_MAX, VOICE_MAX, WeComSettings
 
-FILE_LIMITS = aiohttp.ClientTimeout(total=60, connect=10)
-REDIRECTS_MAX = 3
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
@@ -73,7 +69,7 @@ async def download(session: aiohttp.ClientSession, settings: WeComSettings, url:
         opener = crypto.file_key(key) if key else b""
     except ValueError as error:
         raise AttachmentRefused(str(error)) from None
-    data = await _fetched(session, settings, url, limit + (crypto.PAD_BLOCK if key else 0))
+    data, _ = await downloads.download(session, url, trusts=settings.trusts, limit=limit + (crypto.PAD_BLOCK if key else 0))
     if opener:
         try:
             data = crypto.open_file(data, opener)
@@ -82,38 +78,3 @@ async def download(session: aiohttp.ClientSession, settings: WeComSettings, url:
     if len(data) > limit:
         raise AttachmentRefused(f"the file is larger than {limit} bytes")
     return data
-
-
-async def _fetched(session: aiohttp.ClientSession, settings: WeComSettings, url: str, limit: int) -> bytes:
-    for _ in range(REDIRECTS_MAX + 1):
-        if not settings.trusts(url):
-            raise AttachmentRefused("the file lies at an address that is not the vendor's")
-        try:
-            async with session.get(URL(url, encoded=True), timeout=FILE_LIMITS, allow_redirects=False) as response:
-                if response.status in (301, 302, 303, 307, 308):
-                    url = urljoin(url, response.headers.get("Location", ""))
-                    continue
-                if response.status >= 500:
-                    raise ConnectionLost(f"the file store answered HTTP {response.status}")
-                if response.status != 200:
-                    raise AttachmentRefused(f"the file store does not give the file out (HTTP {response.status})")
-                data = await _within(response, limit)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ConnectionLost(f"the file did not arrive ({type(error).__name__})") from None
-        if data is None:
-            raise AttachmentRefused(f"the file is larger than {limit} bytes")
-        return data
-    raise AttachmentRefused("the file's address leads on and on")
-
-
-async def _within(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
-    if (response.content_length or 0) > max_bytes:
-        return None
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_chunked(65536):
-        size += len(part)
-        if size > max_bytes:
-            return None
-        parts.append(part)
-    return b"".join(parts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from channels.errors import ConnectionLost
+from channels.given import ReadFile
 from channels.message import Address, Attachment, ChatType, InboundEvent, clean, is_blank
+from channels.newest import keep_newest
 from channels.port import Capabilities, Markup, NeedsOperator, OutboundPart, Refused, SendOutcome, Sent, TextUnit, TryLater, Unknown, Vault
 from channels.render import render
 from channels.units import measure
@@ -22,7 +24,6 @@ from channels.wechat.words import Say
 OK, CONFLICT, UNKNOWN_FRAME, STREAM_DIED = 0, 6000, 846605, 846608
 REMEMBERED_MAX = 500
 
-ReadFile: TypeAlias = Callable[[Attachment], Awaitable[bytes]]
 log = logging.getLogger(__name__)
 
 _SENT = replace(CAPABILITIES, text_unit=TextUnit.CODEPOINTS, text_max=SENT_MAX, markup=Markup.MARKDOWN)
@@ -184,7 +185,7 @@ class Sender:
             outcome = await self._message(part, step)
             if not isinstance(outcome, Sent):
                 self._shown[part.part_id] = tuple(ids[len(done) :])
-                _shorten(self._shown)
+                keep_newest(self._shown, REMEMBERED_MAX)
                 return outcome
             ids += outcome.platform_ids
         return Sent(tuple(ids)) if ids else Refused("there is nothing to show")
@@ -234,7 +235,7 @@ class Sender:
     def _remember(self, part: OutboundPart, late: asyncio.Future[Ack], ids: tuple[str, ...]) -> None:
         until = asyncio.get_running_loop().time() + (LATE_ACK_S - ACK_S) * self._second
         self._unacked[part.part_id] = Unacked(late, until, ids)
-        _shorten(self._unacked)
+        keep_newest(self._unacked, REMEMBERED_MAX)
 
     async def _uploaded(self, connection: Connection, file: Attachment) -> dict[str, Any]:
         data = await self._read_file(file)
@@ -264,8 +265,3 @@ def _stream_outcome(ack: Ack, req_id: str) -> SendOutcome:
             return TryLater(CONFLICT_WAITS_S[-1])
         case _:
             return Refused(f"WeCom refuses the answer ({ack})")
-
-
-def _shorten(kept: dict[str, Any]) -> None:
-    while len(kept) > REMEMBERED_MAX:
-        del kept[next(iter(kept))]

@@ -65,7 +65,7 @@ class WeComSettings:
         return replace(CAPABILITIES if self.mode == "socket" else WEBHOOK_CAPABILITIES, fetch_max_bytes=self.attachment_bytes)
 
     def trusts(self, url: str) -> bool:
-        """May something be fetched from, or posted to, this address? HTTPS under the vendor's domains; on this machine and trusted hosts HTTP too."""
+        """May something be fetched from, or posted to, this address? HTTPS under the vendor's domains; for trusted hosts HTTP too."""
         try:
             asked = urlsplit(url)
             host, _ = asked.hostname or "", asked.port

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from channels.newest import keep_newest
 from channels.units import graphemes
 from channels.wechat.wecom.settings import STREAM_S
 
@@ -50,8 +51,7 @@ class Streams:
         """The stream of a question. Its id is made of the question's: another run of the program goes on in the same one (CH-97)."""
         stream = Stream(id=f"stream_{hashlib.sha256(req_id.encode()).hexdigest()[:20]}", chat=chat, inherited=inherited)
         self._known[req_id] = stream
-        while len(self._known) > KEPT_MAX:
-            del self._known[next(iter(self._known))]
+        keep_newest(self._known, KEPT_MAX)
         return stream
 
 

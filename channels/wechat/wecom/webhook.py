@@ -8,19 +8,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import json
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import aiohttp
 
 from channels.errors import ChannelError, ConnectionLost, CredentialRefused
+from channels.given import ReadFile, no_file
 from channels.message import Account, Address, Attachment, EventKind, clean, is_blank
 from channels.port import (
+    Arrival,
     Deliver,
     OutboundPart,
     Refused,
@@ -29,53 +29,28 @@ from channels.port import (
     SettlePart,
     TakePart,
     TryLater,
-    Unknown,
     WebhookRequest,
     WebhookResponse,
 )
 from channels.units import measure
 from channels.wechat import crypto
 from channels.wechat.calls import Calls
-from channels.wechat.crypto import Step, Unverified
-from channels.wechat.wecom import convert, files
-from channels.wechat.wecom.settings import ITEM_MAX, POLLED_S, RESPONSE_URL_S, STREAM_S, TEXT_MAX, WeComSettings
-from channels.wechat.wecom.streams import KEPT_MAX, req_id_of, rest, shown_as
+from channels.wechat.crypto import Unverified
+from channels.wechat.wecom import convert, files, one_time
+from channels.wechat.wecom.askings import Asking, Askings, told_by
+from channels.wechat.wecom.envelope import Envelope
+from channels.wechat.wecom.one_time import UNTIL_WRITTEN
+from channels.wechat.wecom.settings import ITEM_MAX, RESPONSE_URL_S, TEXT_MAX, WeComSettings
+from channels.wechat.wecom.streams import req_id_of, shown_as
 from channels.wechat.words import Say, by_key
 
-SKEW_S = 300.0  # WX-9
-LATE_TRY_S = 60.0
 PARTS_MAX = 20
+OVER = frozenset({"done", "dead"})
 TAKE_S = 0.3  # a poll waits so long for an answer: the next one comes soon
-FINAL_STATES = frozenset({"done", "ignored", "dead"})
-UNTIL_WRITTEN = TryLater(until_written=True)
 REFUSAL = WebhookResponse(status=403)
 SILENCE = WebhookResponse(silent=True)
-CALL_LIMITS = aiohttp.ClientTimeout(total=15, connect=5)
 
-ReadFile: TypeAlias = Callable[[Attachment], Awaitable[bytes]]
 log = logging.getLogger(__name__)
-
-
-async def no_file(attachment: Attachment) -> bytes:
-    raise FileNotFoundError(attachment.name)
-
-
-@dataclass(slots=True, eq=False)
-class Asking:
-    """One message and the stream that answers it. `asked`: when the platform last asked, on the loop's clock. `ready`: parts that were taken for it.
-    `kept`: the text it was ended with before the answer was whole. `url`: the one-time address, empty when it is used."""
-
-    id: str
-    question: str
-    address: Address
-    opened: float
-    asked: float
-    url: str = ""
-    snapshot: str = ""
-    kept: str | None = None
-    ended: bool = False
-    last: dict[str, Any] | None = None  # the finishing answer, given again when it is asked for again
-    ready: list[OutboundPart] = field(default_factory=list[OutboundPart])
 
 
 class WeComWebhook:
@@ -108,9 +83,8 @@ class WeComWebhook:
         self._deliver: Deliver | None = None
         self._session: aiohttp.ClientSession | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._known: dict[str, Asking] = {}  # by stream
-        self._of: dict[str, Asking] = {}  # by question
-        self._stored: dict[str, datetime] = {}  # when a message was first seen
+        self._envelope = Envelope(settings, clock)
+        self._askings = Askings(second)
         self._calls = Calls()
 
     @property
@@ -143,11 +117,10 @@ class WeComWebhook:
     async def _handled(self, request: WebhookRequest) -> WebhookResponse:
         try:
             if request.method == "GET":
-                echo = self._opened(request.query, request.query.get("echostr", ""))
+                echo = self._envelope.echoed(request)
                 self._proven_at = self._clock()
-                return WebhookResponse(body=echo.encode())
-            body = self._read(request)
-            self._in_time(request.query.get("timestamp", ""), body)
+                return WebhookResponse(body=echo)
+            body = self._envelope.opened(request)
         except Unverified as error:
             log.warning("%s: a call is refused: %s", self.account, error.step)
             return REFUSAL
@@ -162,26 +135,6 @@ class WeComWebhook:
             log.info("%s: a message waits for its next try: %s", self.account, error)
             return SILENCE
 
-    def _opened(self, query: Mapping[str, str], sealed: str) -> str:
-        crypto.check(query.get("msg_signature", ""), [self._settings.token, query.get("timestamp", ""), query.get("nonce", ""), sealed])
-        return crypto.decrypt(sealed, crypto.key_of(self._settings.aes_key), "")
-
-    def _read(self, request: WebhookRequest) -> dict[str, Any]:
-        """The body that the platform signed and sealed (WX-120)."""
-        outer = _json(request.body)
-        sealed = outer.get("encrypt")
-        return _json(self._opened(request.query, sealed if isinstance(sealed, str) else "").encode())
-
-    def _in_time(self, stamp: str, body: Mapping[str, Any]) -> None:
-        now, msgid = self._clock(), str(body.get("msgid", ""))
-        off = abs(now.timestamp() - int(stamp)) if stamp.isascii() and stamp.isdigit() and len(stamp) < 12 else SKEW_S + 1
-        seen = self._stored.get(msgid)
-        if off > SKEW_S and (seen is None or (now - seen).total_seconds() > LATE_TRY_S):
-            raise Unverified(Step.TIME)
-        if msgid:
-            self._stored.setdefault(msgid, now)
-            _shorten(self._stored)
-
     async def _asked(self, deliver: Deliver, body: Mapping[str, Any]) -> WebhookResponse:
         """A message or an event: stored, then its stream is opened (WX-121)."""
         event = convert.convert({"body": body}, self.account, self._clock())
@@ -190,21 +143,16 @@ class WeComWebhook:
         (accepted,) = await deliver([event])
         if event.kind is not EventKind.MESSAGE:
             if event.hint == convert.ENTER_CHAT and self._admits(event.sender_id):
-                return self._sealed({"msgtype": "text", "text": {"content": self._settings.welcome or self._say("", "wechat_welcome")}})
+                return self._envelope.sealed({"msgtype": "text", "text": {"content": self._settings.welcome or self._say("", "wechat_welcome")}})
             return WebhookResponse()
-        now = asyncio.get_running_loop().time()
-        asking = self._of.get(msgid)
-        if asking is None:
-            url = body.get("response_url")
-            asking = Asking(
-                id=_stream_id(event.address, msgid), question=msgid, address=event.address, opened=now, asked=now,
-                url=url if isinstance(url, str) else "",
-            )  # fmt: skip
-            self._known[asking.id] = self._of[msgid] = asking
-            _shorten(self._known)
-            _shorten(self._of)
-        asking.asked = now
-        if accepted.state == "ignored" and not asking.ready:
+        url = body.get("response_url")
+        known = self._askings.of_question(msgid)
+        asking = known or self._askings.open(event.address, msgid, url=url if isinstance(url, str) else "")
+        self._askings.hear(asking)
+        if asking.last is not None:
+            return self._stream(asking.last)
+        is_over = accepted.arrival is not Arrival.NEW and accepted.state in OVER and known is None  # an earlier life has dealt with it
+        if (accepted.state == "ignored" or is_over) and not asking.ready:
             await self._gather(asking, self._second)  # a sentence of ours may come, soon
             if not asking.ready:
                 asking.ended = True
@@ -214,49 +162,47 @@ class WeComWebhook:
     async def _polled(self, body: Mapping[str, Any]) -> WebhookResponse:
         stream = body.get("stream")
         stream_id = str(cast("dict[str, Any]", stream).get("id", "")) if isinstance(stream, dict) else ""
-        asking = self._known.get(stream_id)
+        asking = self._askings.of_stream(stream_id)
         if asking is None:
             return await self._forgotten(stream_id)
-        asking.asked = asyncio.get_running_loop().time()
+        self._askings.hear(asking)
         if asking.last is not None:
-            return self._sealed({"msgtype": "stream", "stream": asking.last})
+            return self._stream(asking.last)
         if not asking.ended:
             await self._gather(asking, TAKE_S * self._second)
         return await self._shown(asking)
 
     async def _forgotten(self, stream_id: str) -> WebhookResponse:
         """A stream of an earlier life: its stored text if there is one, and the end in any case (WX-123)."""
-        known = _of_stream(stream_id, self.account)
+        known = told_by(stream_id, self.account)
         if known is None:
-            return self._sealed({"msgtype": "stream", "stream": {"id": stream_id, "finish": True, "content": ""}})
-        now = asyncio.get_running_loop().time()
-        asking = Asking(id=stream_id, question=known[1], address=known[0], opened=now, asked=now)
-        self._known[stream_id] = self._of[known[1]] = asking
+            return self._stream({"id": stream_id, "finish": True, "content": ""})
+        address, question = known
+        asking = self._askings.open(address, question, stream_id=stream_id)
         await self._gather(asking, TAKE_S * self._second)
         return await self._finished(asking)
 
     async def _gather(self, asking: Asking, within_s: float) -> None:
-        """Take what waits in the chat; what answers another question that is still asked for is left to that one."""
+        """Take what waits in the chat; what answers another question that is still asked for is left to that one, and what answers none, such as
+        what a command says, to the newest: it was said to that."""
         if self._take is None:
             return
         left = within_s
         while len(asking.ready) < PARTS_MAX and (part := await self._take(asking.address, left)) is not None:
             left = 0.0
-            other = self._of.get(part.reply_to)
-            mine = other is None or other is asking or not self._is_asked(other)
-            (asking if mine else cast("Asking", other)).ready.append(part)
+            of = self._askings.in_chat(asking.address) if part.aside else filter(None, [self._askings.of_question(part.reply_to)])
+            next(filter(self._askings.is_asked_for, of), asking).ready.append(part)
 
     async def _shown(self, asking: Asking) -> WebhookResponse:
         """The snapshot so far, or the end."""
-        now = asyncio.get_running_loop().time()
         if asking.ready:
             return await self._finished(asking)
-        if asking.ended or now - asking.opened >= STREAM_S * self._second:
+        if self._askings.is_over(asking):
             asking.ended, asking.kept = True, asking.snapshot
             note = self._say(asking.snapshot, "wecom_continued") if asking.snapshot else ""
             asking.last = {"id": asking.id, "finish": True, "content": f"{asking.snapshot}\n\n{note}".strip()}
-            return self._sealed({"msgtype": "stream", "stream": asking.last})
-        return self._sealed({"msgtype": "stream", "stream": {"id": asking.id, "finish": False, "content": asking.snapshot}})
+            return self._stream(asking.last)
+        return self._stream({"id": asking.id, "finish": False, "content": asking.snapshot})
 
     async def _finished(self, asking: Asking) -> WebhookResponse:
         """The end of a stream with everything that is ready; what has no room waits for the one-time address, or the next message."""
@@ -274,7 +220,7 @@ class WeComWebhook:
         words = [clean(part.text) for part in kept if not is_blank(part.text)] + notes
         asking.ended = True
         asking.last = {"id": asking.id, "finish": True, "content": "\n\n".join(words)} | ({"msg_item": items} if items else {})
-        response = self._sealed({"msgtype": "stream", "stream": asking.last})
+        response = self._stream(asking.last)
         if settle is None or self._group is None or not kept:
             return response
         group = self._group
@@ -305,19 +251,14 @@ class WeComWebhook:
                     notes.append(part.file_note or f"[{file.name}]")
         return items, notes
 
-    def _sealed(self, body: Mapping[str, Any]) -> WebhookResponse:
-        text = json.dumps(body, ensure_ascii=False)
-        sealed = crypto.encrypt(text, crypto.key_of(self._settings.aes_key), "", secrets.token_bytes(crypto.RANDOM_BYTES))
-        stamp, nonce = str(int(self._clock().timestamp())), secrets.token_hex(8)
-        signature = crypto.sign([self._settings.token, stamp, nonce, sealed])
-        told = {"encrypt": sealed, "msgsignature": signature, "timestamp": int(stamp), "nonce": nonce}
-        return WebhookResponse(body=json.dumps(told).encode(), content_type="application/json")
+    def _stream(self, told: Mapping[str, Any]) -> WebhookResponse:
+        return self._envelope.sealed({"msgtype": "stream", "stream": told})
 
     # Out
 
     async def send(self, part: OutboundPart) -> SendOutcome:
         """A snapshot for the polls; or an answer that no poll came for."""
-        asking = self._of.get(part.reply_to)
+        asking = self._askings.of_question(part.reply_to)
         if part.preview:
             if asking is None or asking.ended:
                 return TryLater()
@@ -327,52 +268,24 @@ class WeComWebhook:
             return Refused("there is nothing to show")
         if measure(clean(part.text), self.capabilities.text_unit) > self.capabilities.text_max:
             return Refused("message is too long")
-        if self._session is None or any(self._is_asked(each) for each in self._of.values() if each.address == part.address):
+        if self._session is None or any(map(self._askings.is_asked_for, self._askings.in_chat(part.address))):
             return TryLater()
-        asking = asking or next((each for each in list(self._of.values())[::-1] if each.address == part.address and each.url), None)
-        if asking is None or not asking.url or self._clock_age(asking) > RESPONSE_URL_S * self._second:
+        asking = asking or next((each for each in self._askings.in_chat(part.address) if each.url), None)
+        if asking is None or not asking.url or asking.age_s > RESPONSE_URL_S * self._second:
             return UNTIL_WRITTEN
-        return await self._by_url(self._session, asking, part)
+        if not self._settings.trusts(asking.url):
+            asking.url = ""
+            return UNTIL_WRITTEN
+        return await one_time.post(self._session, asking, clean(part.text))
 
     async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
         """The next snapshot. The end is no edit: a poll takes it from the outbox."""
-        asking = self._of.get(req_id_of(message_id))
+        asking = self._askings.of_question(req_id_of(message_id))
         if asking is None:
             return Refused("the message cannot be changed any more", gone=True)
         if not asking.ended:
             asking.snapshot = clean(part.text)
         return Sent((message_id,))
-
-    def _is_asked(self, asking: Asking) -> bool:
-        return not asking.ended and asyncio.get_running_loop().time() - asking.asked < POLLED_S * self._second
-
-    def _clock_age(self, asking: Asking) -> float:
-        return asyncio.get_running_loop().time() - asking.opened
-
-    async def _by_url(self, session: aiohttp.ClientSession, asking: Asking, part: OutboundPart) -> SendOutcome:
-        """The one-time address, once (WX-122)."""
-        if not self._settings.trusts(asking.url):
-            asking.url = ""
-            return UNTIL_WRITTEN
-        text = rest(clean(part.text), asking.kept) if asking.kept else clean(part.text)
-        data = json.dumps({"msgtype": "markdown", "markdown": {"content": text or clean(part.text)}}, ensure_ascii=False).encode()
-        url, asking.url = asking.url, ""
-        try:
-            async with session.post(
-                url, data=data, headers={"Content-Type": "application/json; charset=utf-8"}, timeout=CALL_LIMITS, allow_redirects=False
-            ) as response:
-                told = _answer(response.status, await response.content.read(100_000))
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-            asking.url = url
-            return TryLater()
-        except (aiohttp.ClientError, OSError) as error:
-            return Unknown(f"the answer did not arrive ({type(error).__name__})")
-        if told is None:
-            return Unknown("what came back cannot be read")
-        if told:
-            log.info("%s: the one-time address is not taken (%d): the answer waits for the person", self.account, told)
-            return UNTIL_WRITTEN
-        return Sent((f"{asking.question}:url",))
 
     async def fetch(self, attachment: Attachment, max_bytes: int) -> bytes:
         if self._session is None:
@@ -383,42 +296,3 @@ class WeComWebhook:
 
 async def _settled(settle: SettlePart, part: OutboundPart, outcome: SendOutcome) -> None:
     await settle(part, outcome)
-
-
-def _stream_id(address: Address, msgid: str) -> str:
-    """Names its chat and question, so that a later life knows what it is about."""
-    return base64.urlsafe_b64encode(json.dumps([address.chat_id, msgid]).encode()).decode().rstrip("=")
-
-
-def _of_stream(stream_id: str, account: Account) -> tuple[Address, str] | None:
-    try:
-        chat, msgid = json.loads(base64.urlsafe_b64decode(stream_id + "=" * (-len(stream_id) % 4)))
-        return Address(account=account, chat_id=str(chat)), str(msgid)
-    except (ValueError, TypeError):
-        return None
-
-
-def _json(body: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):  # the latter: nested without end
-        raise Unverified(Step.DOCUMENT) from None
-    if not isinstance(told, dict):
-        raise Unverified(Step.DOCUMENT)
-    return cast("dict[str, Any]", told)
-
-
-def _answer(status: int, body: bytes) -> int | None:
-    """The code of an answer, 0 for good; None when nobody can tell (WX-13)."""
-    if status != 200:
-        return None
-    try:
-        code = json.loads(body).get("errcode", 0)
-    except (ValueError, AttributeError):
-        return None
-    return code if isinstance(code, int) else None
-
-
-def _shorten(kept: dict[str, Any]) -> None:
-    while len(kept) > KEPT_MAX:
-        del kept[next(iter(kept))]

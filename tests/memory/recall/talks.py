@@ -15,7 +15,8 @@ from memory.index_kinds import MESSAGES
 from memory.ports import Embedder
 from memory.query import Query
 from memory.recall import asking, chunk_store, chunks, real_talk
-from memory.recall.talk_search import Asked, Reach, Recalled, TalkSearch
+from memory.recall.reach import Reach
+from memory.recall.talk_search import Asked, Recalled, TalkSearch
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 GAP = timedelta(hours=6)

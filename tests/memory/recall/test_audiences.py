@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from memory.database import Database
 from memory.recall import chunk_store, real_talk
-from memory.recall.audiences import audience_key
-from memory.recall.talk_search import Audience, readable
+from memory.recall.audiences import Audience, audience_key, readable
 from tests.memory.recall.talks import Talks
 
 PEOPLE, PERSONAS = ("ann", "bo", "chi", "dai"), ("yume", "aki")

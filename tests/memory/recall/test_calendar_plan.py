@@ -53,9 +53,8 @@ def test_talk_before_the_rollover_is_of_the_day_before_and_audiences_stand_apart
         Stamp(seq=1, at=at("2026-03-09T03:59")),
         Stamp(seq=2, at=at("2026-03-09T04:00")),
         Stamp(seq=3, at=at("2026-03-09T05:00"), audience="p:1"),
-        Stamp(seq=4, at=at("2026-03-09T06:00")),
     ]
-    found = uncovered_days(talk, {4}, TOKYO)
+    found = uncovered_days(talk, TOKYO)
     assert [(day.day.isoformat(), day.audience, day.seqs) for day in found] == [
         ("2026-03-08", "", (1,)),
         ("2026-03-09", "", (2,)),
@@ -92,7 +91,7 @@ def test_fifteen_days_from_a_monday_are_two_weeks_and_a_day() -> None:
 @pytest.mark.rule("RS-164")
 def test_a_week_waits_seven_days_for_a_failed_day_names_it_and_is_folded_again() -> None:
     days = [row(Kind.DAY, (date(2026, 3, 2) + timedelta(days=n)).isoformat()) for n in range(6)]
-    waiting = uncovered_days([Stamp(seq=99, at=at("2026-03-08T12:00"))], (), TOKYO)
+    waiting = uncovered_days([Stamp(seq=99, at=at("2026-03-08T12:00"))], TOKYO)
     assert weeks_to_fold(days, waiting, TOKYO, at("2026-03-15T12:00")) == []
     (fold,) = weeks_to_fold(days, waiting, TOKYO, at("2026-03-16T04:00"))
     assert fold.failed == ("2026-03-08",)
@@ -105,9 +104,8 @@ def test_a_week_waits_seven_days_for_a_failed_day_names_it_and_is_folded_again()
 @pytest.mark.rule("RS-164")
 def test_five_years_of_weeks_become_months_then_years_and_the_newest_stay() -> None:
     rows = [row(Kind.WEEK, (date(2021, 1, 4) + timedelta(weeks=n)).isoformat()) for n in range(260)]
-    assert to_compress(rows, above=False) is None
     folded = 0
-    while (fold := to_compress(rows, above=True)) is not None:
+    while (fold := to_compress(rows)) is not None:
         rows = [each for each in rows if each not in fold.inputs] + [row(fold.kind, fold.day.isoformat())]
         folded += 1
     kinds = [each.kind for each in rows]
@@ -135,7 +133,7 @@ def test_five_years_of_weeks_become_months_then_years_and_the_newest_stay() -> N
     ],
 )
 def test_of_a_year_that_is_not_over_all_but_the_newest_months_fold(months: list[str], folded: tuple[str, int] | None) -> None:
-    fold = to_compress([row(Kind.MONTH, month) for month in months], above=True)
+    fold = to_compress([row(Kind.MONTH, month) for month in months])
     assert (fold and (fold.day.isoformat(), len(fold.inputs))) == folded
     if fold is not None:
         assert fold.kind is Kind.YEAR
@@ -145,7 +143,7 @@ def test_of_a_year_that_is_not_over_all_but_the_newest_months_fold(months: list[
 @pytest.mark.rule("RS-164")
 def test_later_months_join_the_row_of_their_year() -> None:
     year, months = row(Kind.YEAR, "2026-01-01"), [row(Kind.MONTH, f"2026-{n:02}-01") for n in range(4, 10)]
-    fold = to_compress([year, *months], above=True)
+    fold = to_compress([year, *months])
     assert fold is not None
     assert fold.inputs == (year, *months[:3])
 
@@ -161,7 +159,7 @@ def test_today_days_without_a_row_and_a_tail_are_sent(tail: int, kept: list[int]
 @pytest.mark.rule("RS-58", "RS-167")
 def test_a_backfill_takes_the_newest_fourteen_then_the_rest() -> None:
     talk = [Stamp(seq=n, at=at("2026-03-01T12:00") + timedelta(days=n)) for n in range(20)]
-    waiting = uncovered_days(talk, (), TOKYO)
+    waiting = uncovered_days(talk, TOKYO)
     now = at("2026-04-01T12:00")
     first = backfill(waiting, TOKYO, now, most=14)
     assert [day.day for day in first] == [date(2026, 3, 20) - timedelta(days=n) for n in range(14)]
@@ -194,9 +192,9 @@ def test_promises_come_before_questions_before_facts_and_resolved_ones_are_gone(
 def test_every_message_is_covered_once_or_raw_whatever_zone_and_hour(minutes: list[int], covered: set[int], zone: str, hour: int, tail: int) -> None:
     talk = [Stamp(seq=n, at=at("2026-03-05T00:00") + timedelta(minutes=each)) for n, each in enumerate(sorted(minutes), 1)]
     clock = Clock(zone=ZoneInfo(zone), rollover_hour=hour)
-    days = uncovered_days(talk, covered, clock)
-    waiting = [seq for day in days for seq in day.seqs]
-    assert sorted(waiting) == [message.seq for message in talk if message.seq not in covered]
+    uncovered = [message for message in talk if message.seq not in covered]
+    waiting = [seq for day in uncovered_days(uncovered, clock) for seq in day.seqs]
+    assert sorted(waiting) == [message.seq for message in uncovered]
     sent = raw(talk, covered, clock, talk[-1].at, tail=tail)
     assert set(sent) | covered >= {message.seq for message in talk}
     assert sent == sorted(set(sent))

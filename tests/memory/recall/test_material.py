@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory import conversations
+from memory import message_changes
 from memory.database import Database
 from memory.recall import chunk_store, real_talk
 from tests.memory.recall.talks import Talks, told
@@ -17,7 +17,7 @@ async def test_of_three_tries_one_is_found(database: Database) -> None:
     await talks.say(of, "where is the lighthouse", turn_id="t1")
     for attempt, word in enumerate(("north", "south", "east"), start=1):
         if attempt > 1:
-            await database.write(lambda c, attempt=attempt: conversations.retire_answers(c, "t1", attempt))
+            await database.write(lambda c, attempt=attempt: message_changes.retire_answers(c, "t1", attempt))
         await talks.say(of, f"The lighthouse stands in the {word}ern bay", by_us=True, turn_id="t1", attempt=attempt)
     await talks.say(of, "a", "b", "c")
     assert await talks.cut(of) == 1
@@ -51,10 +51,10 @@ async def test_what_a_file_says_is_part_of_its_message_and_makes_a_chunk_anew_wh
     await talks.say(of, "a", "b", "c", "d")
     assert await talks.cut(of) == 1
     [before] = await database.read(lambda c: real_talk.by_seq(c, of, [first.seq]))
-    await database.write(lambda c: conversations.set_attachments(c, first.id, [{**unread, "words": "The tern nests in berth nine"}]))
+    await database.write(lambda c: message_changes.set_attachments(c, first.id, [{**unread, "words": "The tern nests in berth nine"}]))
     [after] = await database.read(lambda c: real_talk.by_seq(c, of, [first.seq]))
     assert (before.text, after.text) == ("look", "look\nThe tern nests in berth nine")
     assert before.fingerprint != after.fingerprint
     assert [each.seqs[0] for each in await database.read(lambda c: chunk_store.stale(c, of))] == [first.seq]
-    await database.write(lambda c: conversations.forget(c, first.id))
+    await database.write(lambda c: message_changes.forget(c, first.id))
     assert await database.read(lambda c: real_talk.by_seq(c, of, [first.seq])) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from memory import conversations, provenance
+from memory import message_changes, provenance
 from memory.database import Database
 from memory.embedders.hashed import hash_embedder
 from memory.provenance import Bar
@@ -109,7 +109,7 @@ async def test_what_was_edited_or_deleted_is_recalled_no_more_from_that_moment(d
     said = await talks.say(of, *(f"secret {name} of the garden" for name in ("gate", "key", "well", "tree", "wall")))
     await talks.cut(of)
     assert (await talks.ask("the secret key of the garden", of)).passages
-    await database.write(lambda c: conversations.forget(c, said[1].id))
+    await database.write(lambda c: message_changes.forget(c, said[1].id))
     assert (await talks.ask("the secret key of the garden", of)).passages == ()
 
 
@@ -134,7 +134,7 @@ async def test_a_find_tells_where_something_between_its_messages_was_forgotten(
     await talks.say(of, "/status", origin="command")
     said += await talks.say(of, *(f"the secret {part} of the garden" for part in parts[4:]))
     bar = Bar(reason="forgotten", hash="", sources=(said[1].id,))
-    await sqlite.write(lambda c: provenance.bar(c, "root", [bar], talks.clock) if by_note else conversations.forget(c, said[1].id))
+    await sqlite.write(lambda c: provenance.bar(c, "root", [bar], talks.clock) if by_note else message_changes.forget(c, said[1].id))
     assert await talks.cut(of) == 1
     (passage,) = (await talks.ask(question, of)).passages
     assert [message.gap for message in passage.messages] == [False, True, False, False, False]

@@ -14,7 +14,7 @@ from memory.saved import decay_store, hand, store, stored, undo
 from memory.saved.hand import Hand
 from memory.saved.journal import Writer
 from memory.saved.rows import ListKey, Memory, character_list, global_list, space_list
-from memory.saved.store import Limits, New, Result
+from memory.saved.writing import Limits, New, Result
 from memory.schema import characters, people, spaces
 from tests.conftest import FakeClock
 

@@ -13,7 +13,7 @@ from memory.database import Database
 from memory.saved import journal, lineages, moves, switches
 from memory.saved.lists import LEARNING_ON, Learning, Privacy
 from memory.saved.rows import Memory, character_list, global_list
-from memory.saved.store import Outcome, Result
+from memory.saved.writing import Outcome, Result
 from memory.saved_schema import memories, memory_decay, memory_journal
 from memory.schema import people
 from tests.conftest import FakeClock
@@ -85,10 +85,6 @@ def test_rows_of_spaces_are_archived_under_the_lineage_and_return_with_it(stage:
     stage.do(lambda connection: moves.delete_character(connection, YUKI, stage.clock()))
     assert [(memory.archived, memory.key) for memory in stage.rows(PLACE)] == [(True, PLACE)]
     stage.do(lambda connection: moves.return_character(connection, YUKI))
-    assert stage.rows(PLACE) == [row]
-    assert stage.do(lambda connection: moves.archive(connection, YUKI, "s-elsewhere", stage.clock())) == 0
-    assert stage.do(lambda connection: moves.archive(connection, YUKI, DEN, stage.clock())) == 1
-    assert stage.do(lambda connection: moves.unarchive(connection, YUKI, DEN)) == 1
     assert stage.rows(PLACE) == [row]
 
 

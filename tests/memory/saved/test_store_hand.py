@@ -17,7 +17,7 @@ from memory.saved import decay_store, hand, journal, stored
 from memory.saved.hand import Hand
 from memory.saved.journal import Op
 from memory.saved.rows import ListKey, Memory, character_list
-from memory.saved.store import Limits, New, Outcome, Result
+from memory.saved.writing import Limits, New, Outcome, Result
 from memory.saved_schema import memories, memory_journal
 from tests.conftest import FakeClock
 from tests.memory.saved.stage import BOB, GLOBAL, MINE, PLACE, YUKI, Stage

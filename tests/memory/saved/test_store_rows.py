@@ -14,7 +14,7 @@ from memory import vectors
 from memory.database import Database
 from memory.saved import store
 from memory.saved.rows import ListKey, Memory, character_list, content_hash
-from memory.saved.store import Limits, Outcome
+from memory.saved.writing import Limits, Outcome, Result
 from memory.saved_schema import memories, memory_decay
 from memory.schema import people
 from tests.conftest import FakeClock
@@ -26,7 +26,7 @@ def stage(database: Database, clock: FakeClock) -> Stage:
     return Stage.of(database, clock)
 
 
-def made(result: store.Result) -> Memory:
+def made(result: Result) -> Memory:
     assert result.memory is not None, result.outcome
     return result.memory
 

@@ -13,7 +13,7 @@ from memory.database import Database
 from memory.saved import clearing, hand, journal, undo
 from memory.saved.journal import Op, Writer
 from memory.saved.rows import Memory
-from memory.saved.store import New, Outcome, Result
+from memory.saved.writing import New, Outcome, Result
 from memory.schema import conversations, messages, turns
 from tests.conftest import FakeClock
 from tests.memory.saved.stage import ANN, MINE, Stage
@@ -240,7 +240,7 @@ def test_one_operation_can_be_taken_back_from_the_panel(stage: Stage) -> None:
 def test_an_eviction_alone_is_taken_back_only_into_a_free_place(stage: Stage) -> None:
     ids = stage.fill()
     stage.save("new")
-    [entry] = [each for each in stage.do(lambda connection: journal.of_row(connection, ids[0])) if each.op is Op.EVICT]
+    [entry] = stage.do(lambda connection: [each for each in journal.of_turn(connection, "t-1") if each.op is Op.EVICT])
     full = stage.do(lambda connection: undo.undo_operation(connection, entry.id, stage.clock(), limits=stage.limits))
     assert full is not None
     assert full.forgotten == (ids[0],)
@@ -263,6 +263,6 @@ def test_what_a_person_deleted_leaves_no_text_in_the_journal(stage: Stage) -> No
     row = made(stage.save("a secret"))
     stage.update(row.id, "another secret")
     stage.remove(row.id)
-    kept = stage.do(lambda connection: journal.of_row(connection, row.id))
+    kept = stage.do(lambda connection: journal.of_turn(connection, "t-1"))
     assert [(entry.void, entry.before, entry.after) for entry in kept] == [(True, None, None)] * 2
     assert not stage.undo()

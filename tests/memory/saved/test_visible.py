@@ -15,9 +15,9 @@ from memory.saved.permits import Birth
 from memory.saved.policy import OFF
 from memory.saved.rows import ListKind, character_list, global_list, space_list
 from memory.saved.split import head
-from memory.saved.store import Outcome
 from memory.saved.tag_words import Talk
 from memory.saved.visible import Hiding, look, visible
+from memory.saved.writing import Outcome
 from tests.memory.saved.places import (
     ANN,
     BOB,

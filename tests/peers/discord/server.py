@@ -302,7 +302,8 @@ class FakeDiscord(Threaded):
             if fault.get("hang"):
                 await asyncio.Event().wait()
             if wait_s := fault.get("retry_after") or (self.pace.left() if what in FAULTED else 0):
-                return _answer(429, {"message": "You are being rate limited.", "retry_after": wait_s, "global": False})
+                bare = {"X-RateLimit-Limit": "10", "Retry-After": str(wait_s)} if fault.get("bare") else None
+                return _answer(429, {"message": "You are being rate limited.", "retry_after": wait_s, "global": False}, bare)
             if fault.get("edge"):
                 return _page(429, "<html>error code: 1015</html>")
             if self.world.api_down:
@@ -528,12 +529,15 @@ async def _body(request: web.Request) -> tuple[Any, dict[str, bytes]]:
     return json.loads(str(form["payload_json"])), files
 
 
-def _answer(status: int, body: object) -> web.Response:
-    """Exactly `application/json`, as the client wants it. No connection is kept: a test that closes the door means every call after that."""
+def _answer(status: int, body: object, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Exactly `application/json`, as the client wants it. No connection is kept: a test that closes the door means every call after that.
+
+    `headers`: instead of those of the network in front.
+    """
     if body is None:
         return web.Response(status=status, headers={"Via": "1.1 fake", "Connection": "close"})
     data = json.dumps(body, default=str).encode()
-    answer = web.Response(status=status, body=data, content_type="application/json", headers={"Via": "1.1 fake"})
+    answer = web.Response(status=status, body=data, content_type="application/json", headers=headers or {"Via": "1.1 fake"})
     answer.force_close()
     return answer
 

@@ -75,7 +75,8 @@ class World:
     """`content_switch`: the Message Content Intent of the developer portal. `closes_without_it`: as Discord does; servers that look like it may not.
 
     `plan`: faults of the next calls that send, edit or answer, one each: {"status", "code", "message"}, {"retry_after"}, {"edge": true},
-    {"cut": true}, {"hang": true}. With "after" the call is carried out first. `api_down`: every call is answered with 503.
+    {"cut": true}, {"hang": true}. With "after" the call is carried out first, with "bare" the limit comes as from a server that has no network in
+    front. `api_down`: every call is answered with 503.
     """
 
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -183,8 +184,8 @@ class World:
         known = self.nonces.get((channel_id, nonce)) if nonce and body.get("enforce_nonce") else None
         if known is not None and self.clock() - known[1] < NONCE_KEPT:
             return known[0], False
-        if channel.archived and channel.locked:
-            raise ApiError(400, 50083, "Thread is archived")
+        if channel.locked:
+            raise ApiError(400, 50083, "Thread is archived") if channel.archived else ApiError(400, 160005, "Thread is locked")
         content = self.text(body, has_files=bool(files))
         held = [self.file(name, data) for name, data in files.items()]
         message = self.message(channel_id, self.users[ME], content, attachments=held, nonce=nonce, allowed_mentions=body.get("allowed_mentions"))

@@ -23,9 +23,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import itertools
 import json
 import sys
 import threading
+import time
 from typing import Any
 
 from aiohttp import web
@@ -280,7 +282,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--hold", type=float, default=30, help="seconds that a poll without news is held")
     options = parser.parse_args()
-    world = World(hold_s=options.hold)
+    world = World(hold_s=options.hold, _ids=itertools.count(time.time_ns()))  # a gateway that knew an earlier one would take its ids for repeats
     world.qr.extend([{"status": "scaned"}, {"status": "confirmed"}])
     with FakeIlink(world, port=options.port) as server:
         sys.stdout.write(f"{server.url}\n")

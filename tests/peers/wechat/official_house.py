@@ -31,6 +31,7 @@ from memory.database import Database
 from memory.schema import inbox as inbox_table
 from memory.schema import outbox as outbox_table
 from tests.patience import patience
+from tests.ports import free_port
 
 Script = Callable[[str], tuple[float, Sequence[str]]]  # of a question: how many of the vendor's seconds it takes, and the parts of the answer
 EVERYBODY = Rules(allow=frozenset({"*"}), groups=frozenset({"*"}))
@@ -54,7 +55,7 @@ class House:
     clock: Callable[[], datetime]
     second: float
     rules: Rules = EVERYBODY
-    port: int = 0
+    port: int = field(default_factory=free_port)  # of all its lives
     settle_s: float = 30.0
     questions: list[str] = field(default_factory=list[str])
     accepted: list[Accepted] = field(default_factory=list[Accepted])
@@ -80,7 +81,6 @@ class House:
                 )
                 listener = WebhookListener(lambda: [channel] if isinstance(channel, Webhook) else [], self._settings, shutdown_s=0.02)
                 async with listener:
-                    self.port = listener.port
                     before(f"http://127.0.0.1:{listener.port}{getattr(channel, 'path', '/')}")
                     group.create_task(self._life(channel))
                     await self.outbox.recover(parked=False)

@@ -4,7 +4,8 @@
 
 prints its address as the first line: that is the `api_base`. App id, secret, token and key are the constants below. People are played over HTTP:
 
-    POST /_control {"do": "say", "person": "o_user_A", "text": "hello"}       any further field of the XML goes into it
+    POST /_control {"do": "say", "person": "o_user_A", "text": "hello"}       any further field of the XML goes into it; "image", "voice": a base64
+                                                                              content instead of the text, with "Recognition" as the transcript
     POST /_control {"do": "event", "person": "o_user_A", "event": "subscribe", "key": ""}
     POST /_control {"do": "check"}                                            the console's question whether the address is ours
     POST /_control {"do": "plan", "call": "send", "faults": [{"errcode": 45047}]}
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import io
 import itertools
 import json
@@ -338,8 +340,8 @@ class FakeOfficial(Threaded):
 
     async def _control(self, request: web.Request) -> web.Response:
         match await request.json():
-            case {"do": "say", "person": person, "text": text, **fields}:
-                return web.json_response(self.says(person, text, **fields))
+            case {"do": "say", "person": person, **fields}:
+                return web.json_response(self.says(person, fields.pop("text", ""), **self._uploaded(fields)))
             case {"do": "event", "person": person, "event": event, **fields}:
                 return web.json_response(self.happens(person, event, **fields))
             case {"do": "check"}:
@@ -349,7 +351,17 @@ class FakeOfficial(Threaded):
                 self.world.fail(call, *faults)
                 return web.json_response({})
             case _:
-                return web.Response(status=400)
+                return web.Response(status=400, text="not understood: the head of this file says what can be done")
+
+    def _uploaded(self, fields: Json) -> dict[str, str]:
+        """A message's content as the vendor keeps it, and the fields that name it."""
+        for kind in ("image", "voice"):
+            if kind in fields:
+                name = f"media-{next(self.world.numbers)}"
+                self.world.media[name] = base64.b64decode(fields.pop(kind))
+                more = {"PicUrl": f"{self.url}/pic/{name}"} if kind == "image" else {"Format": "amr"}
+                return {"MsgType": kind, "MediaId": name} | more | fields
+        return fields
 
     async def _state(self, _request: web.Request) -> web.Response:
         world = self.world
@@ -375,7 +387,8 @@ def main() -> None:
     parser.add_argument("--callback", default="http://127.0.0.1:8421/wechat")
     parser.add_argument("--mode", choices=("plain", "compatible", "aes"), default="aes")
     given = parser.parse_args()
-    with FakeOfficial(World(mode=given.mode), callback=given.callback, port=given.port) as server:
+    numbers = itertools.count(time.time_ns())  # a gateway that knew an earlier one would take small numbers for repeats
+    with FakeOfficial(World(mode=given.mode, numbers=numbers), callback=given.callback, port=given.port) as server:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         try:

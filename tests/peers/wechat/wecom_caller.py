@@ -4,7 +4,8 @@
 
 prints its address as the first line. Token and key are the constants below. People are played over HTTP:
 
-    POST /_control {"do": "say", "person": "ann", "text": "hello"}    any further field of the body goes into it
+    POST /_control {"do": "say", "person": "ann", "text": "hello"}    any further field of the body goes into it; "image": a base64 content
+                                                                      instead of the text
     GET  /_control                                                    what people see, and every answer of the gateway
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import io
 import itertools
 import json
@@ -28,6 +30,7 @@ from aiohttp import web
 
 from channels.wechat import crypto
 from tests.peers.threaded import Threaded
+from tests.peers.wechat.wecom_server import seal_file
 
 TOKEN, AES_KEY = "tok2-of-the-console", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 Json = dict[str, Any]
@@ -160,10 +163,14 @@ class FakeWeComCaller(Threaded):
 
     async def _control(self, request: web.Request) -> web.Response:
         match await request.json():
-            case {"do": "say", "person": person, "text": text, **fields}:
-                return web.json_response({"msgid": self.says(person, text, **fields)})
+            case {"do": "say", "person": person, "image": image, **fields}:
+                name = f"{next(self.world.numbers)}.png"
+                self.world.files[name] = seal_file(base64.b64decode(image), crypto.key_of(AES_KEY))
+                return web.json_response({"msgid": self.says(person, msgtype="image", image={"url": f"{self.url}/file/{name}"}, **fields)})
+            case {"do": "say", "person": person, **fields}:
+                return web.json_response({"msgid": self.says(person, fields.pop("text", ""), **fields)})
             case _:
-                return web.Response(status=400)
+                return web.Response(status=400, text="not understood: the head of this file says what can be done")
 
     async def _state(self, _request: web.Request) -> web.Response:
         return web.json_response({"shown": self.world.shown, "answers": [status for status, _ in self.world.answers]})
@@ -178,7 +185,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--callback", default="http://127.0.0.1:8421/wecom")
     given = parser.parse_args()
-    with FakeWeComCaller(callback=given.callback, port=given.port) as server:
+    numbers = itertools.count(time.time_ns())  # a gateway that knew an earlier one would take small numbers for repeats
+    with FakeWeComCaller(World(numbers=numbers), callback=given.callback, port=given.port) as server:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         try:

@@ -4,7 +4,8 @@
 
 prints the address for `channels.wecom.url` as the first line; bot id and secret are the constants below. People are played over HTTP:
 
-    POST /_control {"do": "say", "person": "ann", "text": "hello", "group": ""}       any further field of the body goes into it
+    POST /_control {"do": "say", "person": "ann", "text": "hello", "group": ""}       any further field of the body goes into it;
+                                                                                      "image": a base64 content instead of the text
     POST /_control {"do": "event", "person": "ann", "event": "enter_chat"}
     POST /_control {"do": "plan", "cmd": "aibot_respond_msg", "faults": [{"errcode": 6000}]}
     GET  /_control                                                                    what people see, frames, violations
@@ -29,6 +30,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType, web
+from cryptography.hazmat.primitives import padding
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from channels.wechat import crypto
 from tests.peers.threaded import Threaded, abort
@@ -36,6 +39,12 @@ from tests.peers.threaded import Threaded, abort
 BOT_ID, SECRET = "aib-2718281828", "wecom-secret-3141592653"
 FILE_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 Json = dict[str, Any]
+
+
+def seal_file(data: bytes, key: bytes) -> bytes:
+    """A file as the store of the platform keeps it (WX-110): AES-256-CBC, filled up to blocks of 32 bytes."""
+    filler, encryptor = padding.PKCS7(256).padder(), Cipher(algorithms.AES(key), modes.CBC(key[:16])).encryptor()
+    return encryptor.update(filler.update(data) + filler.finalize()) + encryptor.finalize()
 
 
 @dataclass(slots=True)
@@ -129,7 +138,7 @@ class FakeWeCom(Threaded):
     def file(self, name: str, data: bytes, *, missing: bool = False) -> Json:
         """A file's part of a message: sealed at the store."""
         if not missing:
-            self.world.files[name.replace("/", "_")] = crypto.seal_file(data, crypto.file_key(FILE_KEY))
+            self.world.files[name.replace("/", "_")] = seal_file(data, crypto.file_key(FILE_KEY))
         return {"url": f"{self.url}/file/{name.replace('/', '_')}", "aeskey": FILE_KEY, "filename": name}
 
     def close(self) -> None:
@@ -330,15 +339,18 @@ class FakeWeCom(Threaded):
 
     async def _control(self, request: web.Request) -> web.Response:
         match await request.json():
-            case {"do": "say", "person": person, "text": text, **fields}:
-                return web.json_response(self.says(person, text, group=fields.pop("group", ""), **fields))
+            case {"do": "say", "person": person, "image": image, **fields}:
+                picture = self.file(f"{next(self.world.numbers)}.png", base64.b64decode(image))
+                return web.json_response(self.says(person, group=fields.pop("group", ""), msgtype="image", image=picture, **fields))
+            case {"do": "say", "person": person, **fields}:
+                return web.json_response(self.says(person, fields.pop("text", ""), group=fields.pop("group", ""), **fields))
             case {"do": "event", "person": person, "event": event, **fields}:
                 return web.json_response(self.happens(person, event, **fields))
             case {"do": "plan", "cmd": cmd, "faults": faults}:
                 self.world.fail(cmd, *faults)
                 return web.json_response({})
             case _:
-                return web.Response(status=400)
+                return web.Response(status=400, text="not understood: the head of this file says what can be done")
 
     async def _state(self, _request: web.Request) -> web.Response:
         shown = [{"chat": each.chat, "text": each.text, "way": each.way, "finished": each.finished} for each in self.world.shown]
@@ -352,7 +364,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
-    with FakeWeCom(port=given.port) as server:
+    numbers = itertools.count(time.time_ns())  # a gateway that knew an earlier one would take small numbers for repeats
+    with FakeWeCom(World(numbers=numbers), port=given.port) as server:
         sys.stdout.write(f"{server.socket_url}\n")
         sys.stdout.flush()
         try:

@@ -13,7 +13,7 @@ from gateway import channel_words
 from gateway.config import Config
 from gateway.config_channels import DiscordAccount
 from gateway.config_checks import accounts_of
-from gateway.doctor_finding import Finding, Verdict, fail, ok, warn
+from gateway.doctor.finding import Finding, Verdict, fail, ok, warn
 from memory.instance_lock import Info
 
 GATEWAY_LIMIT_S = 5.0

@@ -202,9 +202,7 @@ def _wecom(account: Account, section: WeComAccount, outside: Outside) -> Plan:
         if settings.mode == "webhook":
             return WeComWebhook(settings, account=account, say=_say, admits=rules.admits, read_file=outside.read_file, clock=outside.clock)
         vault = StoreVault(outside.db, account, clock=outside.clock)
-        return WeComChannel(
-            settings, vault=vault, account=account, say=_say, admits=rules.admits, read_file=outside.read_file, clock=outside.clock
-        )
+        return WeComChannel(settings, vault=vault, account=account, say=_say, admits=rules.admits, read_file=outside.read_file, clock=outside.clock)
 
     return Plan(account=account, settings=settings, capabilities=settings.capabilities, build=build, rules=lambda: rules)
 
@@ -230,6 +228,4 @@ def _note(key: str, text: str) -> str:
 
 def menu(language: str) -> list[tuple[str, str]]:
     """The commands that everybody paired may use, as a platform's menu lists them: names without a sign in front, and what each does."""
-    return [
-        (command.name, say(language, command.help)[:_DESCRIPTION_MAX]) for command in usable_by("user") if _MENU_NAME.fullmatch(command.name)
-    ]
+    return [(command.name, say(language, command.help)[:_DESCRIPTION_MAX]) for command in usable_by("user") if _MENU_NAME.fullmatch(command.name)]

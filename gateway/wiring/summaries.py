@@ -10,7 +10,7 @@ from gateway.calendar_days import CalendarDays
 from gateway.calendar_look import CalendarLook
 from gateway.config import Config
 from gateway.entries import EntryJobs
-from gateway.jobs import Handler
+from gateway.jobs.handling import Handler
 from gateway.restating import Restating
 from gateway.rolling import Rolling
 from gateway.summarist import Summarist

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateway.app_saved import SavedParts
 from gateway.background import Background
 from gateway.config import Config
 from gateway.dream_reading import FindManagers
@@ -14,6 +13,7 @@ from gateway.models import Models
 from gateway.saved_desk import SavedDesk
 from gateway.saved_drafts import Drafting
 from gateway.saved_shelves import Shelves
+from gateway.wiring.saved import SavedParts
 from memory.database import Database
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.runtime import Sleep
-from gateway.app_memory import Surroundings
 from gateway.budgets import Budgets
 from gateway.heads import Heads
 from gateway.saved_turn import SavedTurns
@@ -15,6 +14,7 @@ from gateway.task_commands import TaskTools
 from gateway.task_loop import TaskLoop
 from gateway.task_runner import TaskRuns
 from gateway.tasks import Tasks
+from gateway.wiring.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

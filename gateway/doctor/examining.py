@@ -19,17 +19,17 @@ from pathlib import Path
 from agent.errors import ModelBusy, ModelError
 from agent.llm.demo import find_weights
 from agent.llm.port import ModelMessage, ModelRequest, Role
-from gateway.app import make_model
 from gateway.config import MAIN_ACCOUNT, Config, ModelAccount, secret_values
 from gateway.config_env import SECRETS_FILE
 from gateway.config_load import Loaded, load
-from gateway.doctor_channels import intents, running
-from gateway.doctor_embeddings import embeddings
-from gateway.doctor_files import FilesSeen, look_at_files
-from gateway.doctor_finding import Finding, Verdict, fail, ok, warn
-from gateway.doctor_store import Store, look_into
+from gateway.doctor.channels import intents, running
+from gateway.doctor.embeddings import embeddings
+from gateway.doctor.files import FilesSeen, look_at_files
+from gateway.doctor.finding import Finding, Verdict, fail, ok, warn
+from gateway.doctor.store import Store, look_into
 from gateway.http.reach import check_bind
 from gateway.logs import Redactor
+from gateway.model_making import make_model
 from gateway.models import name_of
 from memory.instance_lock import Info, read_info
 from memory.migrate import HEAD, KNOWN

@@ -16,7 +16,7 @@ from gateway.saved_turn import SavedTurns, limits_of
 from memory.database import Database
 from memory.ports import Embedder
 from memory.saved.searching import SavedSearch, SearchSettings
-from memory.saved.store import Limits
+from memory.saved.writing import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
