@@ -62,6 +62,7 @@ class Capabilities:
     buttons: bool = False  # shows `OutboundPart.actions`, and delivers a press as an action with the hint `button`
     streams: bool = False  # shows every delta by itself (the web page): no previews are made for it
     media_max_bytes: int = 0
+    documents: bool = False  # files of any kind may be sent, not pictures and sounds alone
     fetch_max_bytes: int = 20_000_000
     proactive: bool = True
     send_budget: int | None = None

@@ -1,4 +1,4 @@
-"""From a model's Markdown to the messages a platform is sent (CH-130 to CH-144): `render` for a text, `lay_out` for a text with a medium or a file.
+"""From a model's Markdown to the messages a platform is sent (CH-130 to CH-144).
 
 The tree is written in the platform's dialect first and cut then, marks counted in: what is measured is what is sent.
 """
@@ -6,7 +6,7 @@ The tree is written in the platform's dialect first and cut then, marks counted 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from channels.dialects import DIALECTS
 from channels.flow import Entity, Piece
@@ -17,19 +17,9 @@ from channels.split import split
 from channels.units import measure
 from channels.writer import write
 
-__all__ = ["PIECES_MAX", "SILENT", "Entity", "Layout", "Piece", "is_silent", "lay_out", "render"]
+__all__ = ["SILENT", "Entity", "Piece", "is_silent", "render"]
 
 SILENT = "[silent]"
-PIECES_MAX = 8  # CH-143: a longer answer is sent as a file, where files can be sent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """What goes out, in this order: the medium with its `caption` (when one fits), the `pieces`, the whole text as one `.md` file (`document`)."""
-
-    pieces: tuple[Piece, ...]
-    caption: Piece | None = None
-    document: str = ""
 
 
 def is_silent(text: str) -> bool:
@@ -52,23 +42,6 @@ def render(text: str, capabilities: Capabilities, *, part_marks: bool = False) -
 
     pieces = cut(capabilities.text_max)
     return _numbered(cut, capabilities) if part_marks and len(pieces) > 1 else pieces
-
-
-def lay_out(text: str, capabilities: Capabilities, *, medium: bool = False) -> Layout:
-    """`text` beside a medium, or as a file when it would take more than 8 messages and files can be sent (CH-143).
-
-    A caption is whole or absent: a text above `caption_max` follows the medium as messages.
-    """
-    if medium and capabilities.caption_max:
-        match render(text, replace(capabilities, text_max=capabilities.caption_max)):
-            case [caption]:
-                return Layout(pieces=(), caption=caption)
-            case _:
-                pass
-    pieces = render(text, capabilities)
-    if len(pieces) > PIECES_MAX and capabilities.media_max_bytes:
-        return Layout(pieces=(pieces[0],), document=clean(text))
-    return Layout(pieces=tuple(pieces))
 
 
 def _numbered(cut: Callable[[int], list[Piece]], capabilities: Capabilities) -> list[Piece]:

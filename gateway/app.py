@@ -15,6 +15,7 @@ from channels.message import Account
 from channels.port import QrLogin
 from channels.web.adapter import CAPABILITIES, WebChannel
 from gateway.access import Rules
+from gateway.answer_files import OutgoingFiles
 from gateway.attachments import Attachments
 from gateway.budgets import Budgets
 from gateway.channel_set import Plan
@@ -142,7 +143,7 @@ def build(group: asyncio.TaskGroup, stack: AsyncExitStack, db: Database, standin
     turns = build_turns(group, around, delivery, memory, tasks, budgets, standing, tools=choices.more_tools, sleep=choices.sleep)
 
     reports, rates, links = Reports(db, clock), Rates(clock, config), LoginLinks(db, clock)
-    outside = Outside(db=db, clock=clock, read_file=attachments.read)
+    outside = Outside(db=db, clock=clock, read_file=OutgoingFiles(db, attachments).read)
 
     def login(account: Account) -> QrLogin | None:
         return find_login(config(), outside, account)

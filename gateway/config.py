@@ -215,6 +215,7 @@ class Delivery(Section):
     notice_expires_s: float = Field(default=60, gt=0, description="Seconds after which a notice that could not be sent expires.")
     stale_s: float = Field(default=3600, gt=0, description="Age in seconds from which waiting messages are answered together, as late ones.")
     drop_s: float = Field(default=86400, gt=0, description="Age in seconds from which a waiting message is only kept, not answered.")
+    part_marks: bool = Field(default=False, description="Whether each of several messages of one answer ends with a mark such as (1/3).")
     attempts: int = Field(default=3, ge=1, le=20, description="Times a message is tried before it is given up and the operator told.")
     drain_s: float = Field(default=20, ge=0, description="Seconds that running answers get when the gateway stops.")
     concurrency: Annotated[int, RESTART] = Field(default=256, ge=1, le=10000, description="Answers that may be made at the same time.")

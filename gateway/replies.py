@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from channels.message import Account, Action, Address
+from channels.message import Account, Action, Address, Attachment
 from channels.port import Capabilities, OutboundPart
 from channels.render import Piece, render
 from gateway import outbox_store
+from gateway.answer_files import answer_file
 from gateway.config import Delivery
 from gateway.inbox import Waiting
 from gateway.language import say
@@ -26,6 +27,8 @@ from gateway.turn_store import TurnEnd
 from memory.conversations import Message
 
 log = logging.getLogger(__name__)
+
+PIECES_MAX = 8  # CH-143: a longer answer is sent as a file, where files can be sent
 
 FindCapabilities = Callable[[Account], Capabilities | None]
 
@@ -71,7 +74,11 @@ class Replies:
             return Reply(parts=(replace(blank, delivered=True, part=replace(blank.part, text=text)),))
         if ending.answer and ending.speaks_as:
             text = f"{ending.speaks_as}:\n\n{text}"
-        parts = _parts(blank, render(text, can) or render(say(language, "empty"), can))  # marks around nothing leave nothing (CH-141)
+        pieces = render(text, can) or render(say(language, "empty"), can)  # marks around nothing leave nothing (CH-141)
+        if file := _as_file(ending, pieces, can, language):
+            parts = _with_file(blank, file, pieces[0], render(ending.notice, can), language)
+        else:
+            parts = _parts(blank, render(text, can, part_marks=True) if self._limits().part_marks and len(pieces) > 1 else pieces)
         if Address.parse(asked.address).chat_id == address.chat_id:  # else the chat has moved, where these numbers are other messages' (CH-166)
             parts[0] = replace(parts[0], part=replace(parts[0].part, reply_to=asked.platform_message_id, edit_of=preview.id))
         if can.send_budget is not None:  # where the budget may end with any of them, it says that more follows (WX-41)
@@ -162,6 +169,21 @@ class Replies:
             self._outbox.told(address)
         if any(not part.delivered for part in reply.parts):
             self._outbox.wake(address)
+
+
+def _as_file(ending: TurnEnd, pieces: list[Piece], can: Capabilities, language: str) -> Attachment | None:
+    """The whole answer, where it would take more than 8 messages and a file of it can be sent (CH-143)."""
+    if len(pieces) <= PIECES_MAX or not can.documents:
+        return None
+    file = answer_file(ending.turn_id, ending.attempt, ending.answer, name=say(language, "answer_file"))
+    return file if ending.answer and file.size <= can.media_max_bytes else None
+
+
+def _with_file(blank: NewPart, file: Attachment, begin: Piece, notice: list[Piece], language: str) -> list[NewPart]:
+    """Its first piece, the file, and what we say of the turn, which stands in no file."""
+    caption, *others = _parts(blank, [Piece(say(language, "answer_in_file")), *notice], first=2)
+    carried = replace(caption.part, attachments=(file,), file_note=say(language, "answer_file_refused"))
+    return [*_parts(blank, [begin]), replace(caption, part=carried), *others]
 
 
 def _parts(blank: NewPart, pieces: list[Piece], *, first: int = 1) -> list[NewPart]:

@@ -19,6 +19,7 @@ CAPABILITIES = Capabilities(
     reactions=True,
     buttons=True,
     media_max_bytes=10_000_000,  # a server may allow more; what is really too large is told with the text (40005)
+    documents=True,
     resend_key_s=120.0,
     reconcile=True,
     liveness_s=60.0,

@@ -15,6 +15,7 @@ CAPABILITIES = Capabilities(
     reactions=True,
     buttons=True,
     media_max_bytes=10_000_000,
+    documents=True,
     resend_key_s=120.0,
     reconcile=True,
     hold_s=0.05,

@@ -21,6 +21,7 @@ CAPABILITIES = Capabilities(
     reactions=True,
     buttons=True,
     media_max_bytes=50_000_000,
+    documents=True,
     liveness_s=120.0,
 )
 

@@ -23,10 +23,8 @@ from agent.errors import ModelMisconfigured
 from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Fail, Reply, Say, Until, Wait
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
-from channels.message import Account, Address, Attachment
-from channels.port import Capabilities, OutboundPart, Sent
-from channels.render import lay_out
-from channels.units import measure
+from channels.message import Account
+from channels.port import Capabilities
 from gateway.access import Rules
 from gateway.channel_set import Plan
 from gateway.config import Config
@@ -440,29 +438,6 @@ async def test_a_final_that_must_wait_is_delivered_whole_when_it_may(tmp_path: P
 
 
 # Text units and other limits
-
-
-@pytest.mark.case("DL-24")
-@pytest.mark.rule("CH-143")
-@pytest.mark.parametrize("length", [1023, 1024, 1025, 1500])
-async def test_a_text_beside_a_picture_arrives_whole(length: int) -> None:
-    """Above the limit of captions CH-143 wins over the case: the picture first, then the whole text as a message of its own."""
-    can = replace(MUCH, caption_max=1024)
-    platform = LoopbackPlatform()
-    channel = LoopbackChannel(platform, capabilities=can)
-    text = "word " * (length // 5) + "x" * (length % 5)
-    layout = lay_out(text.strip(), can, medium=True)
-    address = Address(account=channel.account, chat_id="c1", thread_id="7")
-    picture = Attachment(kind="image", name="cat.png", stored_path="x")
-    caption = layout.caption.text if layout.caption else ""
-    parts = [OutboundPart(part_id="p0", address=address, text=caption, attachments=(picture,))]
-    parts += [OutboundPart(part_id=f"p{n}", address=address, text=piece.text) for n, piece in enumerate(layout.pieces, 1)]
-    assert [isinstance(await channel.send(part), Sent) for part in parts] == [True] * len(parts)
-    assert measure(caption, can.text_unit) <= 1024
-    assert "".join(platform.texts()) == text.strip()
-    assert platform.shown[0].files == ("cat.png",)
-    assert {shown.address.thread_id for shown in platform.shown} == {"7"}
-    assert len(platform.shown) == (1 if len(text.strip()) <= 1024 else 2)
 
 
 @pytest.mark.rule("CH-7", "CH-30")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from channels.markdown import Code, parse
 from channels.port import Capabilities, Markup, TextUnit
-from channels.render import SILENT, Piece, is_silent, lay_out, render
+from channels.render import SILENT, Piece, is_silent, render
 from channels.units import measure
 
 TELEGRAM = Capabilities(text_unit=TextUnit.UTF16, text_max=4096, markup=Markup.ENTITIES, caption_max=1024, media_max_bytes=50_000_000)
@@ -311,25 +311,6 @@ def test_part_marks_stand_alone_outside_fences_and_count(capabilities: Capabilit
         assert measure(piece.text, capabilities.text_unit) <= 500
     assert re.findall(r"line_\d+", "".join(piece.text for piece in pieces)) == [f"line_{i:03}" for i in range(400)]
     assert render("short", capabilities, part_marks=True) == [Piece("short")]
-
-
-@pytest.mark.rule("CH-143")
-@pytest.mark.case("DL-24")
-def test_a_caption_is_whole_or_the_text_follows_the_medium_whole() -> None:
-    # DL-24 would fill the caption and go on below; the rule keeps the text in one place, and the rule wins.
-    fits = lay_out("c" * 1024, TELEGRAM, medium=True)
-    assert (fits.caption, fits.pieces) == (Piece("c" * 1024), ())
-    above = lay_out("c" * 1500, TELEGRAM, medium=True)
-    assert (above.caption, above.pieces) == (None, (Piece("c" * 1500),))
-
-
-@pytest.mark.rule("CH-143")
-def test_an_answer_of_more_than_eight_messages_is_its_first_and_a_file() -> None:
-    text = "word " * 4000
-    layout = lay_out(text, DISCORD)
-    assert (len(layout.pieces), layout.document) == (1, text)
-    assert len(lay_out(text, replace(DISCORD, media_max_bytes=0)).pieces) > 8
-    assert not lay_out("word " * 3000, DISCORD).document
 
 
 # Whatever a model writes

@@ -16,7 +16,9 @@ from agent.llm.scripted import Fail, Say, Until, Wait
 from gateway.access import Rules
 from gateway.language import say
 from tests.e2e.telegram_talk import ADA, BEN, FORUM, GROUP, TOPIC, telegram_talk
+from tests.harness import eventually, running
 from tests.peers.telegram.server import FakeBotApi
+from tests.peers.telegram.world import TOKEN
 from tests.talks import asked, model
 
 STORY = "Once upon a time there was a lamp that was never afraid of the dark."
@@ -234,6 +236,24 @@ async def test_what_is_half_written_is_shown_presentable(tmp_path: Path, server:
         assert not any("*" in text or "`" in text or text.endswith("\u200d") for text in shown)
         (message,) = server.world.ours(ADA)
         assert [entity["type"] for entity in message["entities"]] == ["bold", "pre"]
+
+
+@pytest.mark.rule("CH-143", "CH-96")
+async def test_an_answer_of_nine_messages_is_its_beginning_and_a_file(tmp_path: Path, server: FakeBotApi) -> None:
+    story = "\n\n".join(f"Chapter {n}. {STORY * 12}" for n in range(42))
+    telegram = {"enabled": True, "token": TOKEN, "base_url": server.url, "allow": ["*"]}  # the account as an operator has it
+    async with running(tmp_path, model(lambda _: [Say(STORY), Say(story)]), config={"channels": {"telegram": telegram}}):
+        server.says(ADA, "a long story", sender={"id": ADA, "is_bot": False, "first_name": "Ada"})
+
+        async def sent_whole() -> bool:
+            return len(server.world.ours(ADA)) == 2
+
+        await eventually(sent_whole)
+    (sent,) = server.world.called("sendDocument")
+    ((_, name, size),) = sent.files
+    first, file = server.world.ours(ADA)
+    assert (name, size) == ("answer.md", len((STORY + story).encode()))
+    assert first["text"].startswith(STORY) and file["caption"] == say("en", "answer_in_file")
 
 
 @pytest.mark.rule("CH-97", "CH-101")

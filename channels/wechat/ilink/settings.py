@@ -31,6 +31,7 @@ CAPABILITIES = Capabilities(
     markup=Markup.LIGHT,
     typing_refresh_s=ONCE_PER_TURN_S,
     media_max_bytes=MEDIA_OUT_MAX,
+    documents=True,
     fetch_max_bytes=MEDIA_IN_MAX,
     proactive=True,  # within the window (WX-43); outside it a part waits for the person
     send_budget=BUDGET,

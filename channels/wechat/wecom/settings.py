@@ -34,14 +34,16 @@ CAPABILITIES = Capabilities(
     markup=Markup.MARKDOWN,
     edit_interval_s=SNAPSHOT_S,
     media_max_bytes=FILE_MAX,
+    documents=True,
     fetch_max_bytes=MEDIA_IN_MAX,
     preview_key_s=STREAM_S,  # a question has one stream, under an id made of its own
     liveness_s=75.0,  # CH-210
     reconnect_s=RECONNECT_S,
 )
 WEBHOOK_CAPABILITIES = replace(
-    CAPABILITIES, media_max_bytes=ITEM_MAX, preview_key_s=None, liveness_s=10 * 365 * 86400.0, called=True, reconnect_s=(), proactive=False
-)
+    CAPABILITIES, media_max_bytes=ITEM_MAX, documents=False, preview_key_s=None, liveness_s=10 * 365 * 86400.0, called=True, reconnect_s=(),
+    proactive=False,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
