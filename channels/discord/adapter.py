@@ -341,7 +341,10 @@ class DiscordChannel:
         """In a direct chat nobody is an administrator. Who may manage the server is (CH-118)."""
 
         async def look(live: _Live) -> bool:
-            guild = getattr(live.client.get_channel(int(_where(address))), "guild", None)
+            place = live.client.get_channel(int(_where(address)))
+            if place is None and any(guild.unavailable for guild in live.client.guilds):  # a moment after the start: a "no" would be kept
+                raise ConnectionLost("Discord has not told all servers yet")
+            guild = getattr(place, "guild", None)
             if not isinstance(guild, discord.Guild) or not sender_id.isdigit():
                 return False
             try:

@@ -21,6 +21,7 @@ from channels.render import render
 from gateway.supervise import ChannelState, Supervisor
 from tests.conftest import FakeClock
 from tests.contracts.channel_contract import Journal, running, until
+from tests.harness import eventually
 from tests.patience import patience
 from tests.peers.discord.server import FakeDiscord
 from tests.peers.discord.world import ANN, BOB, DM, GENERAL, GUILD, HALL, ME, ROBOT, STAFF_ROLE, THREAD, TOKEN, ApiError
@@ -596,9 +597,20 @@ async def test_signs_go_where_they_belong(server: FakeDiscord) -> None:
 
 @pytest.mark.rule("CH-12", "CH-118")
 async def test_who_may_manage_the_server_manages_its_channels(server: FakeDiscord) -> None:
-    server.world.managers[ANN] = 1
+    server.world.managers[ANN], server.holds_guilds = 1, True
     async with connected(server) as channel:
         assert isinstance(channel, Managers)
+        with pytest.raises(ConnectionLost):  # whose answer nobody keeps, as they would a "no"
+            await channel.manages(IN_THREAD, ANN)
+        server.tells_guilds()
+
+        async def told() -> bool:
+            try:
+                return await channel.manages(IN_THREAD, ANN)
+            except ConnectionLost:
+                return False
+
+        await eventually(told)
         answers = [await channel.manages(IN_THREAD, sender) for sender in (ANN, BOB, ROBOT, "1100000000000000888", "")]
         assert answers == [True, True, False, False, False], "the staff, the owner, a bot, a stranger, nobody"
         assert not await channel.manages(TO_ANN, ANN)

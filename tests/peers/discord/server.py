@@ -62,6 +62,7 @@ class FakeDiscord(Threaded):
         self.slams = False  # closes every new connection after its greeting
         self.identified: list[dict[str, Any]] = []
         self.resumed: list[bool] = []  # whether each try was taken
+        self.holds_guilds = False  # the next client hears of no server before `tells_guilds`
         self.at_connect: list[Callable[[], Awaitable[None]]] = []  # done once after the next client has settled
         self._sessions: dict[str, Session] = {}
         self._sockets: dict[web.WebSocketResponse, web.Request] = {}
@@ -116,6 +117,9 @@ class FakeDiscord(Threaded):
         button = next(each for row in message["components"] for each in row["components"] if each["label"] == label)
         data = {"custom_id": button["custom_id"], "component_type": 2}
         return self.calls_command(message["channel_id"], "", user_id=user_id, type=3, data=data, message=dict(message))
+
+    def tells_guilds(self) -> None:
+        self.dispatch("GUILD_CREATE", self.world.guild())
 
     def dispatch(self, name: str, data: Any) -> None:
         self.do(self._dispatch(name, data))
@@ -262,7 +266,8 @@ class FakeDiscord(Threaded):
         guilds = [{"id": GUILD, "unavailable": True}]
         ready = {"v": 10, "user": self.world.users[ME], "guilds": guilds, "session_id": session.id, "resume_gateway_url": self.gateway_url}
         await self._send(session, "READY", {**ready, "application": application, "private_channels": []})
-        await self._send(session, "GUILD_CREATE", self.world.guild())
+        if not self.holds_guilds:
+            await self._send(session, "GUILD_CREATE", self.world.guild())
         if self.at_connect:
             self.begin(self._when_settled())
         return session
