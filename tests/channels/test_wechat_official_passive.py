@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from channels.message import Account
+from channels.given import ReadFile, no_file
+from channels.message import Account, Attachment
 from channels.port import Arrival, OutboundPart, SendOutcome
 from channels.wechat.official.adapter import OfficialChannel
 from channels.wechat.official.settings import OfficialSettings
@@ -59,7 +60,9 @@ async def until(look: Callable[[], bool], *, within_s: float = 60.0) -> None:
 class Scene:
     """A gateway and the vendor. `answers`: seconds and parts for each question; any other is echoed at once."""
 
-    def __init__(self, db: Database, server: FakeOfficial, answers: dict[str, tuple[float, list[str]]], **settings: Any) -> None:
+    def __init__(
+        self, db: Database, server: FakeOfficial, answers: dict[str, tuple[float, list[str]]], *, read_file: ReadFile = no_file, **settings: Any
+    ) -> None:
         self.server = server
         self.world = server.world
         self.kept = Kept()
@@ -71,7 +74,7 @@ class Scene:
         )  # fmt: skip
 
         def make() -> OfficialChannel:
-            return OfficialChannel(given, vault=self.kept, account=ACCOUNT, say=speak, clock=clock, pace_s=0.01)
+            return OfficialChannel(given, vault=self.kept, account=ACCOUNT, say=speak, read_file=read_file, clock=clock, pace_s=0.01)
 
         self.house = House(
             db=db, account=ACCOUNT, make=make, script=lambda text: answers.get(text, (0, [f"Re: {text}"])), clock=clock, second=1.0,
@@ -250,6 +253,27 @@ async def test_with_the_api_a_late_answer_and_further_parts_come_by_themselves(s
         server.says(BOB, "long")
         await scene.sees("a" * 2000, "b" * 2000, person=BOB)
     assert [shown.way for shown in server.world.shown] == ["api", "reply", "api"]
+
+
+@pytest.mark.rule("WX-83", "WX-71")
+@pytest.mark.parametrize("texts", [["see"], ["first", "see"]])
+@in_their_time
+async def test_a_picture_that_is_ready_in_time_is_shown_by_the_api_and_named_where_there_is_none(
+    sqlite: Database, server: FakeOfficial, texts: list[str]
+) -> None:
+    picture = Attachment(kind="image", name="a.png", mime="image/png", stored_path="a", size=3)
+
+    async def read_file(_attachment: Attachment) -> bytes:
+        return b"png"
+
+    scene = Scene(sqlite, server, {"hello": (1, texts)}, customer_service=True, read_file=read_file)
+    scene.house.files = (picture,)
+    async with scene.running():
+        server.says(ANN, "hello")
+        await until(lambda: any(shown.kind == "image" for shown in server.world.shown))
+        await scene.house.settled(*["sent"] * len(texts))
+    assert [(shown.kind, shown.way) for shown in server.world.shown][-2:] == [("text", "api"), ("image", "api")]
+    assert [shown.way for shown in server.world.shown][:-2] == ["reply"] * (len(texts) - 1)
 
 
 @pytest.mark.rule("WX-70", "WX-181")

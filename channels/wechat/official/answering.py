@@ -136,6 +136,11 @@ class Answering:
     async def _replied(self, settle: SettlePart, window: Window, parts: list[OutboundPart]) -> WebhookResponse:
         """One reply with as many parts as it holds; the others go by the API, or wait for the person's next message (WX-71)."""
         by_api = self._by_api()
+        if by_api:  # a reply is words alone: from the first file on the API sends what it can show (WX-83)
+            first = next((at for at, part in enumerate(parts) if part.attachments), len(parts))
+            parts, later = parts[:first], parts[first:]
+            for part in later:
+                await settle(part, TryLater())
         reply = passive.compose(
             [_worded(part) for part in parts],
             limit=TEXT_MAX,

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from channels.message import Account, Address, InboundEvent
+from channels.message import Account, Address, Attachment, InboundEvent
 from channels.port import Accepted, Arrival, Channel, Cursor, OutboundPart, Webhook
 from gateway import inbox, intake, outbox_store
 from gateway.access import Rules
@@ -57,6 +57,7 @@ class House:
     rules: Rules = EVERYBODY
     port: int = field(default_factory=free_port)  # of all its lives
     settle_s: float = 30.0
+    files: tuple[Attachment, ...] = ()  # with the last part of each answer
     questions: list[str] = field(default_factory=list[str])
     accepted: list[Accepted] = field(default_factory=list[Accepted])
     fails: Callable[[], None] = lambda: None
@@ -122,7 +123,7 @@ class House:
             NewPart(
                 part=OutboundPart(
                     part_id=f"{asked.turn_id}.1.{number}", address=Address.parse(asked.address), text=text,
-                    reply_to=asked.platform_message_id if number == 1 else "",
+                    reply_to=asked.platform_message_id if number == 1 else "", attachments=self.files if number == len(texts) else (),
                 ),
                 kind=kind, expires_at=now + timedelta(hours=24), turn_id=asked.turn_id, delivery_id=asked.delivery_id,
             )
