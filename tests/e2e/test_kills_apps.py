@@ -212,6 +212,26 @@ async def test_an_album_is_one_question_with_its_pictures_in_order(house: House,
     assert [picture.removeprefix(PNG) for picture in seen] == [b"0", b"1", b"2", b"3"]
 
 
+@pytest.mark.rule("RL-1", "RL-2", "CH-7", "CH-65", "CH-66")
+@ENDINGS
+@apps(lambda app: app.albums)
+async def test_pictures_that_came_while_the_model_was_at_work_are_seen_after_it(house: House, ending: Ending) -> None:
+    """They wait in line unfetched, and the turn that goes on after the start may be there before its account is."""
+    house.model.will(STALLED)
+    ended = await house.start()
+    first, *later = house.app.shares(4, "w1")
+    first()
+    await until(lambda: len(house.model.requests) > 0)
+    for piece in later:
+        piece()
+    await until(lambda: house.stored() == 1 + len(later))
+    await ending(ended)
+    await house.start()
+    await house.says_once(["w1"])
+    seen = {picture.removeprefix(PNG) for received in house.model.requests for picture in _pictures(received.body)}
+    assert seen == {b"0", b"1", b"2", b"3"}
+
+
 # -- an answer that grows ----------------------------------------------------------------------------------------------
 
 

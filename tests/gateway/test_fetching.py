@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from channels.errors import AttachmentRefused, ConnectionLost
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Attachment, to_json
 from gateway.attachments import Attachments
 from gateway.config import Config
-from gateway.fetching import AT_ONCE, Fetcher
+from gateway.fetching import AT_ONCE, PAUSES_S, Fetcher
 from gateway.wiring.channels import Outside, channel_plans
 from memory import conversations
 from memory.conversations import Message
@@ -70,6 +71,49 @@ async def test_every_file_is_fetched_and_only_some_lie_in_memory_at_a_time(sqlit
     files = await fetcher.files(await message(sqlite, clock, attached(*map(str, range(3 * AT_ONCE)))), ACCOUNT)
     assert all(file.get("stored_path") for file in files)
     assert 1 < Slow.most <= AT_ONCE
+
+
+class Late(LoopbackChannel):
+    """Connected only after some tries."""
+
+    tries = 0
+    fails: Sequence[Exception] = ()
+
+    async def fetch(self, attachment: Attachment, max_bytes: int) -> bytes:
+        self.tries += 1
+        if self.tries <= len(self.fails):
+            raise self.fails[self.tries - 1]
+        return b"x"
+
+
+LOST, NEVER = ConnectionLost("the account is not running"), AttachmentRefused("it is not there")
+
+
+@pytest.mark.rule("CH-7", "RL-2")
+@pytest.mark.parametrize(
+    ("absent", "fails", "arrives", "tries"),
+    [
+        (False, (LOST,) * 2, True, 3), (False, (LOST,) * 4, True, 5), (False, (LOST,) * 9, False, 5), (False, (NEVER,), False, 1),
+        (False, (LOST, NEVER), False, 2), (True, (), True, 1),
+    ],
+)
+async def test_a_file_that_cannot_be_had_just_now_is_asked_for_again(
+    sqlite: Database, clock: FakeClock, tmp_path: Path, absent: bool, fails: Sequence[Exception], arrives: bool, tries: int
+) -> None:
+    """After a kill a turn may go on before its account is connected: without another try its pictures would be missing."""
+    channel, waits, there = Late(LoopbackPlatform(), account=ACCOUNT), list[float](), [None] if absent else []
+    channel.fails = fails
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    def find(_account: Account) -> LoopbackChannel | None:
+        return there.pop() if there else channel
+
+    fetcher = Fetcher(db=sqlite, attachments=Attachments(tmp_path / "files", sqlite), find_channel=find, clock=clock, sleep=sleep)
+    (file,) = await fetcher.files(await message(sqlite, clock, attached("a.png")), ACCOUNT)
+    assert (bool(file.get("stored_path")), channel.tries) == (arrives, tries)
+    assert waits == list(PAUSES_S[: tries - 1 + absent])
 
 
 # -- from the configuration to the account -------------------------------------------------------------------------------------
