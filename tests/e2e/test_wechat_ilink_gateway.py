@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from channels.wechat.ilink.login import IlinkLogin
 from channels.wechat.ilink.settings import IlinkSettings
 from gateway import inbox
 from gateway.access import Rules
+from gateway.answer_files import OutgoingFiles
+from gateway.attachments import Attachments
 from gateway.channel_set import Plan
 from gateway.config import Config
 from gateway.language import say
@@ -73,8 +75,9 @@ def server() -> Iterator[FakeIlink]:
 
 
 @asynccontextmanager
-async def wechat_talk(folder: Path, script: ScriptedModel, server: FakeIlink) -> AsyncGenerator[Talk]:
-    """The account as the gateway makes it from its configuration, only quicker: what it keeps is in the gateway's own store."""
+async def wechat_talk(folder: Path, script: ScriptedModel, server: FakeIlink, *, documents: bool = True) -> AsyncGenerator[Talk]:
+    """The account as the gateway makes it from its configuration, only quicker: what it keeps is in the gateway's own store. `documents`: whether
+    long answers go out as files."""
     settings = IlinkSettings(base_url=server.url, cdn_url=server.cdn_url)
     stores: list[Database] = []
 
@@ -89,9 +92,15 @@ async def wechat_talk(folder: Path, script: ScriptedModel, server: FakeIlink) ->
 
     def build() -> IlinkChannel:
         vault = StoreVault(stores[-1], ACCOUNT, clock=utc_now)
-        return IlinkChannel(settings, vault=vault, account=ACCOUNT, load_cursor=load_cursor, pause_s=0.05, again_s=0.05, pace_s=0)
+        read_file = OutgoingFiles(stores[-1], Attachments(folder, stores[-1])).read
+        channel = IlinkChannel(
+            settings, vault=vault, account=ACCOUNT, load_cursor=load_cursor, read_file=read_file, pause_s=0.05, again_s=0.05, pace_s=0
+        )
+        channel.capabilities = can
+        return channel
 
-    plan = Plan(account=ACCOUNT, settings=settings, capabilities=settings.capabilities, build=build, rules=lambda: EVERYBODY)
+    can = replace(settings.capabilities, documents=documents)
+    plan = Plan(account=ACCOUNT, settings=settings, capabilities=can, build=build, rules=lambda: EVERYBODY)
     async with running(folder, script, channels=(plan,), database=opened) as gateway:
         yield Talk(server, gateway, script, stores[-1])
 
@@ -145,7 +154,8 @@ async def test_no_message_is_spent_on_signs(tmp_path: Path, server: FakeIlink) -
 async def test_a_long_answer_ends_with_a_word_and_goes_on_when_the_person_writes(tmp_path: Path, server: FakeIlink) -> None:
     story = "".join(f"line {number:05d}\n" for number in range(1750))
     await log_in(tmp_path, server)
-    async with wechat_talk(tmp_path, model(lambda request: story if "story" in asked(request) else echo(request)), server) as chat:
+    script = model(lambda request: story if "story" in asked(request) else echo(request))
+    async with wechat_talk(tmp_path, script, server, documents=False) as chat:
         server.says(ANN, "tell me a story")
         await chat.until(lambda: len(chat.texts()) == 8)
         await asyncio.sleep(0.3)
@@ -157,6 +167,18 @@ async def test_a_long_answer_ends_with_a_word_and_goes_on_when_the_person_writes
     assert rest[0].startswith(say("en", "earlier"))
     words = "\n".join(chat.texts()[:-1])
     assert [word for word in words.split() if word.isdigit()] == [f"{number:05d}" for number in range(1750)]
+
+
+@pytest.mark.rule("CH-143", "WX-41")
+async def test_an_answer_of_more_than_eight_messages_is_its_beginning_and_a_file(tmp_path: Path, server: FakeIlink) -> None:
+    story = "".join(f"第{number:05d}行\n" for number in range(2500)).strip()
+    await log_in(tmp_path, server)
+    async with wechat_talk(tmp_path, model(lambda _: story), server) as chat:
+        server.says(ANN, "讲个故事")
+        await chat.until(lambda: len(server.world.shown) == 3)
+    first, caption, file = server.world.shown
+    assert story.startswith(first.text[:100]) and caption.text == say("zh", "answer_in_file")
+    assert (file.file, file.name) == (story.encode(), "回答.md")
 
 
 @pytest.mark.rule("WX-31", "WX-40")
