@@ -135,7 +135,7 @@ async def test_a_long_run_of_many_chats_grows_neither_in_memory_nor_in_handles_n
         for number in range(ROUNDS):
             await one_round(household, peer, chats, number)
             if number % 10 == 9:
-                facts.append(await running.facts())
+                facts.append(await at_rest(running))
         assert "Traceback" not in running.log
         assert len(peer.shown) == AT_ONCE * ROUNDS
         _, warm, *_, last = facts
@@ -145,6 +145,15 @@ async def test_a_long_run_of_many_chats_grows_neither_in_memory_nor_in_handles_n
         await asyncio.sleep(LANES_STAY_S)
         assert (await running.facts())["tasks"] <= last["tasks"] - 2 * AT_ONCE  # no lane is stuck
         await running.stop()
+
+
+async def at_rest(running: Child) -> dict[str, int]:
+    """Of ten looks that with the fewest tasks: what a round begins in passing ends by itself, what leaks does not."""
+    looks: list[dict[str, int]] = []
+    for _ in range(10):
+        looks.append(await running.facts())
+        await asyncio.sleep(0.2)
+    return min(looks, key=lambda facts: facts["tasks"])
 
 
 async def one_round(home: Household, peer: Peer, chats: list[str], number: int) -> None:
