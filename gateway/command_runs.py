@@ -58,10 +58,11 @@ class CommandRuns:
         self._desk = desk
         self._running: set[asyncio.Task[None]] = set()
 
-    def begin(self, call: CommandCall, *, dead: bool = False) -> None:
+    def begin(self, call: CommandCall, *, dead: bool = False) -> asyncio.Task[None]:
         task = self._group.create_task(self._carry_out(call, dead), name=f"command {call.event.delivery_id}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return task
 
     async def again(self, waiting: Waiting, event: InboundEvent, rules: Rules) -> None:
         """A command that an earlier run stored and did not answer. Each further try is counted before it begins (CH-54)."""

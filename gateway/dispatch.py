@@ -19,6 +19,7 @@ from channels.units import measure
 from gateway import inbox, outbox_store
 from gateway.access import Rules
 from gateway.command_line import parse
+from gateway.command_order import CommandOrder, Stand, pieces, reached
 from gateway.command_runs import CommandRuns
 from gateway.commands import Commands, needed_role, opens_groups
 from gateway.config import Config
@@ -86,6 +87,7 @@ class Dispatcher:
         self._rates = rates
         self._on_event = on_event
         self._greet = greet
+        self._order = CommandOrder()
         self._doors: dict[str, Door] = {}
         self._unknown = Throttle(1, timedelta(hours=1))
         self._earlier: list[tuple[Waiting, InboundEvent]] = []  # what earlier runs left, while it is parked (CH-102)
@@ -102,7 +104,7 @@ class Dispatcher:
         return deliver
 
     async def deliver(self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> list[Accepted]:
-        """Store and act; one result per event. Raises Draining or StoreUnavailable, and then nothing moved.
+        """Store and act; one result per event. Raises Draining or StoreUnavailable, and then the cursor did not move.
 
         Cancelling the caller undoes nothing: what was stored is acted on. While draining, a channel that polls (it has a cursor) waits here until it
         is stopped, so that its connection stays open for the answers that still go out.
@@ -112,25 +114,45 @@ class Dispatcher:
             if cursor is not None:
                 await asyncio.Event().wait()
             raise Draining("the gateway is stopping")
-        taking = self._group.create_task(self._take(door, events, cursor), name="intake")
+        stands = self._order.line_up(events, self._config().command_prefixes)
+        taking = self._group.create_task(self._take_in_order(door, events, cursor, stands), name="intake")
         taken = await asyncio.shield(taking)
         if isinstance(taken, Exception):
             raise taken
         return taken
 
+    async def _take_in_order(
+        self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None, stands: Sequence[Stand]
+    ) -> list[Accepted] | Exception:
+        """What stands behind a command of its chat is taken in when that is carried out; the cursor moves with the last of them."""
+        accepted: list[Accepted] = []
+        try:
+            for piece in pieces(stands):
+                await reached(stands[piece])
+                taken = await self._take(door, events[piece], cursor if piece.stop == len(stands) else None, stands[piece])
+                if isinstance(taken, Exception):
+                    return taken
+                accepted += taken
+        finally:
+            for stand in stands[len(accepted) :]:
+                self._order.leave(stand)
+        return accepted
+
     async def _take(
-        self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None, *, by_command: bool = False
+        self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None, stands: Sequence[Stand], *, by_command: bool = False
     ) -> list[Accepted] | Exception:
         setting = self._setting(door)
         try:
             received = await self._db.write(lambda connection: receive(connection, door.account, events, cursor, setting))
         except Exception as error:  # nothing moved; handed to the channel that delivered, which has its supervisor
             return error
-        for each in received:
+        for each, stand in zip(received, stands, strict=True):
             if each.accepted.arrival is Arrival.NEW:
-                self._act_safely(door, each, by_command=by_command)
+                self._act_safely(door, each, stand, by_command=by_command)
                 if door.capabilities.send_budget is not None:
                     self._replies.wake(str(each.event.address))  # what waited for this person may go out (WX-44)
+            else:
+                self._order.leave(stand)
         if old := sum(1 for each in received if each.accepted.rule == "old"):
             log.warning("%s: %d messages are older than the limit and are kept unanswered", door.account, old)
         return [each.accepted for each in received]
@@ -171,7 +193,7 @@ class Dispatcher:
         """Take `text` as a plain message of the person who gave the command (`/steer`)."""
         door = self._doors[str(call.event.account)]
         event = replace(call.event, text=text, platform_event_id=f"{call.event.platform_event_id}+text", platform_message_id="", platform_ts=None)
-        taken = await self._take(door, [event], None, by_command=True)
+        taken = await self._take(door, [event], None, [Stand()], by_command=True)
         if isinstance(taken, Exception):
             raise taken
 
@@ -209,11 +231,17 @@ class Dispatcher:
             is_late=lambda item: self._clock() - item.since > stale,
         )
 
-    def _act_safely(self, door: Door, received: Received, *, by_command: bool) -> None:
+    def _act_safely(self, door: Door, received: Received, stand: Stand, *, by_command: bool) -> None:
+        command = None
         try:
             self._act(door, received, by_command=by_command)
+            command = received.command and self._command_runs.begin(received.command)
         except Exception:  # the lane worker's home (STYLE): one event must not end every channel; its row is stored and resumes
             log.exception("delivery %s was stored, but not acted on", received.accepted.delivery_id)
+        if command is None:
+            self._order.leave(stand)
+        else:
+            command.add_done_callback(lambda _: self._order.leave(stand))
 
     def _act(self, door: Door, received: Received, *, by_command: bool) -> None:
         """After the commit. Everything here may be lost with the process: the rows are stored and resume."""
@@ -227,7 +255,6 @@ class Dispatcher:
             self._queue(door, received, received.waiting, by_command=by_command)
         elif received.command is not None:
             self._lanes.flush(str(received.event.address))
-            self._command_runs.begin(received.command)
         elif received.accepted.rule in TOLD and not received.event.is_bot:
             self._refuse(received)
         elif received.accepted.rule == "dm-unpaired" and received.event.kind is EventKind.MESSAGE and not received.event.is_bot:

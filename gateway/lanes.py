@@ -102,7 +102,7 @@ class _Lane:
     batch: list[Waiting] = field(default_factory=list[Waiting])  # taken from the queue, its turn not begun: held for more, or for a free place
     running: RunningTurn | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    flush: bool = False
+    ends: set[int] = field(default_factory=set[int])  # rows behind which a command came: nothing joins them
 
 
 class Lanes:
@@ -150,16 +150,17 @@ class Lanes:
         dropped = [*lane.batch, *lane.waiting]
         lane.batch.clear()
         lane.waiting.clear()
+        lane.ends.clear()
         if lane.running is not None:
             dropped += lane.running.steering
             lane.running.steering = []
         return dropped
 
     def flush(self, address: str) -> None:
-        """A command came: what is held for more begins now (CH-65)."""
+        """A command came: what is held for more begins now, and what is said after it is another turn (CH-65)."""
         lane = self._lanes.get(address)
-        if lane is not None:
-            lane.flush = True
+        if lane is not None and (held := [*lane.batch, *lane.waiting]):
+            lane.ends.add(held[-1].row_id)
             lane.changed.set()
 
     def forget(self, message_id: str) -> None:
@@ -207,6 +208,7 @@ class Lanes:
                 async with self._slots:
                     if not self._open:
                         return
+                    lane.ends.difference_update(item.row_id for item in lane.batch)
                     batch, lane.batch = in_platform_order(lane.batch), []
                     if not batch:  # dropped or deleted while it was held
                         continue
@@ -243,13 +245,12 @@ class Lanes:
         batch = lane.batch = [lane.waiting.popleft()]
         clock = asyncio.get_running_loop()
         began = clock.time()
-        lane.flush = False
         while batch:
             if (joined := self._joinable(lane, batch)) is not None:
                 batch.append(joined)
                 continue
             wait = min(lane.holding.wait_after(batch[-1]), HOLD_TOTAL_S - (clock.time() - began))
-            if wait <= 0 or lane.waiting or lane.flush:
+            if wait <= 0 or lane.waiting or batch[-1].row_id in lane.ends:
                 return True
             lane.changed.clear()
             try:
@@ -265,7 +266,7 @@ class Lanes:
 
         What was begun before (a kill, a drain) is tried again with what it was begun with and nothing else: if it is poison, it dies alone.
         """
-        if not lane.waiting or batch[0].action or lane.waiting[0].action:
+        if not lane.waiting or batch[0].action or lane.waiting[0].action or batch[-1].row_id in lane.ends:
             return None
         following = lane.waiting[0]
         late = lane.holding.is_late(batch[-1]) and lane.holding.is_late(following)  # of anybody: all that waited is one turn (CH-55)

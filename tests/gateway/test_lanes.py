@@ -194,6 +194,23 @@ async def test_a_command_ends_the_waiting_for_more() -> None:
 
 @pytest.mark.rule("CH-65")
 @quick
+async def test_what_is_said_after_a_command_is_another_turn_however_quickly_it_comes() -> None:
+    played = Played()
+    async with asyncio.TaskGroup() as group:
+        lanes = Lanes(group, played.run)
+        lanes.flush("c1")  # nothing is held: it changes nothing
+        for text in ("a", "b"):
+            lanes.put(item(text), HOLD)
+        lanes.flush("c1")
+        lanes.put(item("c"), HOLD)
+        lanes.flush("c1")
+        for text in ("d", "e"):
+            lanes.put(item(text), HOLD)
+    assert played.words == [["a", "b"], ["c"], ["d", "e"]]
+
+
+@pytest.mark.rule("CH-65")
+@quick
 async def test_words_of_two_people_are_not_joined() -> None:
     played = Played()
     async with asyncio.TaskGroup() as group:
