@@ -97,7 +97,7 @@ def build(group: asyncio.TaskGroup, stack: AsyncExitStack, db: Database, standin
     clock = choices.clock
 
     def config() -> Config:
-        return standing.config
+        return standing.named
 
     def wake_tasks() -> None:
         tasks.loop.wake()

@@ -35,6 +35,12 @@ def named(character: Character, system: str) -> Character:
     return replace(character, name=name) if name else character
 
 
+def name_given(config: Config, name: str) -> Config:
+    """The configuration in which a character without a name of the operator's has `name`, the owner's for it; as it is for an empty one."""
+    unnamed = {key: each.model_copy(update={"name": name}) for key, each in config.characters.items() if name and each.name == DEFAULT_NAME}
+    return config.model_copy(update={"characters": {**config.characters, **unnamed}}) if unnamed else config
+
+
 def one_of_several(chat: Conversation, character: Character) -> str:
     """The id of who answers, where several characters talk; empty where one does."""
     return character.id if len(chat.characters) > 1 else ""

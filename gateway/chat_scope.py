@@ -15,3 +15,9 @@ def access_in(chat: Conversation, person_scope: str, *, known: bool) -> Access:
         memory_on=chat.memory_on,
         known=known,
     )
+
+
+def why_none(chat: Conversation, scope: str) -> str:
+    """Which rule keeps memory out of a chat, for the receipt: `challenge`, `off` (switched off in the chat), or `stranger`, for whoever is not signed
+    in or paired; empty where there is a `scope` (WO-15)."""
+    return "" if scope else "challenge" if chat.kind == "challenge" else "stranger" if chat.memory_on else "off"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -58,14 +58,15 @@ class CommandRuns:
         self._desk = desk
         self._running: set[asyncio.Task[None]] = set()
 
-    def begin(self, call: CommandCall, *, dead: bool = False) -> asyncio.Task[None]:
-        task = self._group.create_task(self._carry_out(call, dead), name=f"command {call.event.delivery_id}")
+    def begin(self, call: CommandCall, *, dead: bool = False, behind: Sequence[asyncio.Future[None]] = ()) -> asyncio.Task[None]:
+        """`behind`: it is carried out when these are done."""
+        task = self._group.create_task(self._carry_out(call, dead, behind), name=f"command {call.event.delivery_id}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
-    async def again(self, waiting: Waiting, event: InboundEvent, rules: Rules) -> None:
-        """A command that an earlier run stored and did not answer. Each further try is counted before it begins (CH-54)."""
+    async def again(self, waiting: Waiting, event: InboundEvent, rules: Rules, behind: Sequence[asyncio.Future[None]]) -> asyncio.Task[None] | None:
+        """A command that an earlier run stored and did not answer; None when it cannot be. Each further try is counted before it begins (CH-54)."""
         again = await self._db.write(lambda connection: inbox.start(connection, [waiting.row_id], ""))
         sender = await self._db.read(lambda connection: senders.by_id(connection, waiting.person_id))
         if sender is not None:
@@ -74,17 +75,19 @@ class CommandRuns:
         line = parse(event.text, self._config().command_prefixes)
         if sender is None or line is None:
             await self._desk.end_rows([waiting], "unreadable")
-            return
+            return None
         call = CommandCall(row_id=waiting.row_id, conversation_id=waiting.conversation_id, sender=sender, line=line, event=event)
-        self.begin(call, dead=again >= self._config().delivery.attempts)
+        return self.begin(call, dead=again >= self._config().delivery.attempts, behind=behind)
 
     async def quiet(self) -> None:
         """Returns when none is being carried out; the caller bounds the wait."""
         while self._running:
             await asyncio.wait(self._running)
 
-    async def _carry_out(self, call: CommandCall, dead: bool) -> None:
+    async def _carry_out(self, call: CommandCall, dead: bool, behind: Sequence[asyncio.Future[None]]) -> None:
         """One command, to its stored answer. Raises nothing but cancellation: commands run beside the lanes, and none may end the gateway."""
+        if behind:
+            await asyncio.wait(behind)
         with delivery(call.event.delivery_id):
             if dead:
                 log.error("command %s was tried too often and is given up", call.line.name)
@@ -139,5 +142,8 @@ class CommandRuns:
 
 
 def _chat_and_words(connection: sa.Connection, conversation_id: str) -> tuple[Conversation | None, str]:
-    """A chat and what a person said in it last."""
-    return conversations.conversation(connection, conversation_id), conversations.last_words(connection, conversation_id)
+    """A chat and what a person said in it last. Where its talk was put aside meanwhile, the command is for the one that goes on."""
+    chat = conversations.conversation(connection, conversation_id)
+    if chat is not None and chat.key.endswith(aside := f"#{chat.id}"):
+        chat = conversations.conversation_by_key(connection, chat.key.removesuffix(aside)) or chat
+    return chat, conversations.last_words(connection, conversation_id)

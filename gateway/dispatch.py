@@ -19,7 +19,7 @@ from channels.units import measure
 from gateway import inbox, outbox_store
 from gateway.access import Rules
 from gateway.command_line import parse
-from gateway.command_order import CommandOrder, Stand, pieces, reached
+from gateway.command_order import CommandOrder, Stand, moved_on, ready
 from gateway.command_runs import CommandRuns
 from gateway.commands import Commands, needed_role, opens_groups
 from gateway.config import Config
@@ -117,6 +117,8 @@ class Dispatcher:
         stands = self._order.line_up(events, self._config().command_prefixes)
         taking = self._group.create_task(self._take_in_order(door, events, cursor, stands), name="intake")
         taken = await asyncio.shield(taking)
+        if isinstance(taken, Draining) and cursor is not None:
+            await asyncio.Event().wait()
         if isinstance(taken, Exception):
             raise taken
         return taken
@@ -125,18 +127,27 @@ class Dispatcher:
         self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None, stands: Sequence[Stand]
     ) -> list[Accepted] | Exception:
         """What stands behind a command of its chat is taken in when that is carried out; the cursor moves with the last of them."""
-        accepted: list[Accepted] = []
+        accepted: dict[int, Accepted] = {}
+        left = list(range(len(events)))
         try:
-            for piece in pieces(stands):
-                await reached(stands[piece])
-                taken = await self._take(door, events[piece], cursor if piece.stop == len(stands) else None, stands[piece])
+            while True:
+                together = ready(stands, left)
+                if left and not together:
+                    await moved_on(stands, left)
+                    if not self._open:  # it comes again after the start, behind what was stored
+                        return Draining("the gateway is stopping")
+                    continue
+                left = [at for at in left if at not in together]
+                taken = await self._take(door, [events[at] for at in together], None if left else cursor, [stands[at] for at in together])
                 if isinstance(taken, Exception):
                     return taken
-                accepted += taken
+                accepted |= zip(together, taken, strict=True)
+                if not left:
+                    return [accepted[at] for at in range(len(events))]
         finally:
-            for stand in stands[len(accepted) :]:
-                self._order.leave(stand)
-        return accepted
+            for at, stand in enumerate(stands):
+                if at not in accepted:
+                    self._order.leave(stand)
 
     async def _take(
         self, door: Door, events: Sequence[InboundEvent], cursor: Cursor | None, stands: Sequence[Stand], *, by_command: bool = False
@@ -180,8 +191,20 @@ class Dispatcher:
             if waiting.turn_id:
                 self._lanes.put(replace(waiting, text_length=0), self._holding(door))
             else:
-                await self._command_runs.again(waiting, event, door.rules())
+                await self._again(waiting, event, door)
         return len(rows)
+
+    async def _again(self, waiting: Waiting, event: InboundEvent, door: Door) -> None:
+        """A command of an earlier run: what the platform delivers now stands behind it, as it did then."""
+        (stand,) = self._order.line_up([event], self._config().command_prefixes)
+        command = None
+        try:
+            command = await self._command_runs.again(waiting, event, door.rules(), stand.ahead)
+        finally:
+            if command is None:
+                self._order.leave(stand)
+        if command is not None:
+            self._order.holds(stand, command)
 
     async def end_rows(self, items: Sequence[Waiting], rule: str) -> None:
         """Waiting messages that will not be answered; their words stay in the log."""
@@ -193,9 +216,11 @@ class Dispatcher:
         """Take `text` as a plain message of the person who gave the command (`/steer`)."""
         door = self._doors[str(call.event.account)]
         event = replace(call.event, text=text, platform_event_id=f"{call.event.platform_event_id}+text", platform_message_id="", platform_ts=None)
-        taken = await self._take(door, [event], None, [Stand()], by_command=True)
+        stand = self._order.apart(event)
+        taken = await self._take(door, [event], None, [stand], by_command=True)
         if isinstance(taken, Exception):
             raise taken
+        await stand.over  # it may be a command itself
 
     def close(self) -> None:
         self._open = False
@@ -241,7 +266,7 @@ class Dispatcher:
         if command is None:
             self._order.leave(stand)
         else:
-            command.add_done_callback(lambda _: self._order.leave(stand))
+            self._order.holds(stand, command)
 
     def _act(self, door: Door, received: Received, *, by_command: bool) -> None:
         """After the commit. Everything here may be lost with the process: the rows are stored and resume."""

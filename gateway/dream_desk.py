@@ -10,7 +10,9 @@ from functools import partial
 import sqlalchemy as sa
 
 from gateway import dream_look, dream_runs
+from gateway.config import Config
 from gateway.dream_errors import DreamFailed
+from gateway.dream_night import dreams_by_itself
 from gateway.dreaming import KINDS, Dreaming, ProposalGone, Requested
 from gateway.file_changes import ChangeStale, FileChanges, NoSuchChange
 from gateway.http.dream_views import DreamList, DreamStart, LastRun, NextUndo, ProposalView, Refused, Reversal
@@ -42,6 +44,7 @@ class Desk:
         dreaming: Dreaming,
         undoing: Undoing,
         changes: FileChanges,
+        config: Callable[[], Config],
         wake_jobs: Callable[[], None],
     ) -> None:
         self._db = db
@@ -50,6 +53,7 @@ class Desk:
         self._dreaming = dreaming
         self._undoing = undoing
         self._changes = changes
+        self._config = config
         self._wake_jobs = wake_jobs
 
     async def look(self, scope: Scope, *, before: str, limit: int) -> DreamList:
@@ -60,7 +64,9 @@ class Desk:
             text = await self._curated(scope)
             words = {entry.hash: entry.text for entry in entries(text)}
         proposals = [dream_look.proposal_view(each, words, await self._difference(scope, each)) for each in waiting]
-        return replace(found, proposals=_worth_asking(proposals))
+        config = self._config()
+        at_night = config.summary.enabled and dreams_by_itself(config, str(scope))
+        return replace(found, proposals=_worth_asking(proposals), at_night=at_night)
 
     async def start(self, scope: Scope, person: Person, *, days: int, force: bool) -> DreamStart:
         now = self._clock()

@@ -18,6 +18,7 @@ from memory.dream_rules import Judged
 from memory.dream_store import Booking, Dream
 from memory.proposal_store import Candidate
 from memory.provenance import ChangedLine, Origin
+from memory.scopes import ROOT
 
 NOTHING_NEW = "nothing new"
 NO_MODEL = "model"
@@ -35,6 +36,11 @@ DIARY_WORDS = {
 def can_dream(config: Config) -> bool:
     """Whether the model that dreams can hold the contract; the demo model cannot (WD-79)."""
     return config.account(config.dream.model or config.helper_model).provider != "demo"
+
+
+def dreams_by_itself(config: Config, scope: str) -> bool:
+    """Whether the memory of `scope` dreams after its daily summaries, unasked (WD-61, CF-13)."""
+    return config.deep_dream_enabled and (config.dream.scopes == "all" or scope == str(ROOT))
 
 
 @dataclass(slots=True)

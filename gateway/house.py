@@ -41,6 +41,7 @@ from gateway.lanes import Lanes
 from gateway.language import say
 from gateway.metrics import Metrics
 from gateway.models import name_of
+from gateway.overrides import Overrides, settled
 from gateway.person import Person
 from gateway.reports import Reports
 from gateway.standing import Standing
@@ -88,7 +89,7 @@ class House:
     # -- for commands -----------------------------------------------------------------------------------------------
 
     def config(self) -> Config:
-        return self._standing.config
+        return self._standing.named
 
     def channel_states(self) -> list[ChannelStatus]:
         return self._channels.statuses()
@@ -99,9 +100,9 @@ class House:
     async def job_counts(self) -> dict[str, int]:
         return (await self._reports.counts())["jobs"]
 
-    async def job_rows(self, limit: int) -> list[dict[str, Any]]:
+    async def job_rows(self, limit: int) -> list[JobRow]:
         rows = await self._db.read(partial(list_jobs, limit=limit))
-        return [{"id": row.id, "kind": row.job.kind, "state": row.state, "error": row.error_class} for row in rows if row.state != "done"]
+        return [row for row in rows if row.state != "done"]
 
     async def reload(self) -> tuple[list[str], list[str]]:
         return await self._read_again()
@@ -109,7 +110,7 @@ class House:
     # -- for the page -----------------------------------------------------------------------------------------------
 
     def about(self, person: Person | None, language: str) -> About:
-        config = self._standing.config
+        config = self._standing.named
         model = config.model
         demo = model.provider == "demo"
         prefix = config.command_prefixes[0]
@@ -169,9 +170,13 @@ class House:
         return _job_view(row) if row else None
 
     async def config_report(self) -> ConfigReport:
-        standing = self._standing
+        standing, overrides = self._standing, await Overrides(self._db).all()
         return ConfigReport(
-            path=standing.config_path, loaded_at=standing.loaded_at, faults=standing.faults, effective=masked(standing.config)
+            path=standing.config_path,
+            loaded_at=standing.loaded_at,
+            faults=standing.faults,
+            effective=masked(standing.config),
+            settled=settled(standing.config, overrides),
         )
 
     async def measure(self, counted: Metrics) -> None:

@@ -39,6 +39,7 @@ class Waiting:
     attempts: int = 0
     text: str = ""  # for steering a running turn; a turn of its own reads the log
     platform_message_id: str = ""
+    scope: str = ""  # whose memory its words belong to, as it was settled when they came
     busy: str = ""  # the conversation's own choice, steer or queue; empty = the configuration's
     written_at: datetime | None = None  # by the platform's clock
 
@@ -91,7 +92,12 @@ _END_OPEN = (
     .where(inbox.c.conversation_id == sa.bindparam("of"), inbox.c.id < sa.bindparam("before"), inbox.c.state.in_(UNFINISHED), inbox.c.turn_id != "")
     .values(state="ignored", rule="reset", finished_at=sa.bindparam("now"))
 )
-_OPEN = sa.select(inbox).where(inbox.c.state.in_(UNFINISHED)).order_by(inbox.c.id)
+_OPEN = (
+    sa.select(inbox, messages.c.scope)
+    .outerjoin(messages, messages.c.id == inbox.c.message_id)
+    .where(inbox.c.state.in_(UNFINISHED))
+    .order_by(inbox.c.id)
+)
 _OF_MESSAGE = sa.select(inbox.c.id).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.state == "new")
 _ROW_OF = sa.select(inbox.c.id, inbox.c.event).where(inbox.c.message_id == sa.bindparam("message"), inbox.c.kind == EventKind.MESSAGE.value)
 _REWORD = sa.update(inbox).where(inbox.c.id == sa.bindparam("row")).values(event=sa.bindparam("words", type_=inbox.c.event.type))
@@ -221,6 +227,7 @@ def _waiting(row: sa.Row[Any]) -> Waiting:
         attempts=row.attempts,
         text=event["text"],
         platform_message_id=event["platform_message_id"],
+        scope=row.scope or "",
     )
 
 

@@ -67,6 +67,10 @@ class RunningTurn:
     def person_id(self) -> str:
         return self.items[0].person_id
 
+    def may_take(self, item: Waiting) -> bool:
+        """Whether `item` may steer it: of the same person, and of the same memory, for the answer is recorded in that of the turn."""
+        return not self.stopped and item.person_id == self.person_id and all(item.scope == each.scope for each in self.items)
+
     @property
     def age(self) -> float:
         """Seconds since it began."""
@@ -125,7 +129,7 @@ class Lanes:
             self._group.create_task(self._work(lane), name=f"lane {item.address}")
         lane.holding = holding  # the present configuration's
         steers = may_steer and not item.action and not item.attachments
-        if lane.running is not None and steers and item.person_id == lane.running.person_id and not lane.running.stopped and not lane.waiting:
+        if lane.running is not None and steers and lane.running.may_take(item) and not lane.waiting:
             lane.running.steering.append(item)
             return "steered"
         busy = lane.running is not None
@@ -142,24 +146,37 @@ class Lanes:
         lane = self._lanes.get(address)
         return lane.running if lane else None
 
-    def drop_waiting(self, address: str) -> list[Waiting]:
-        """Empty a chat's queue (`/stop all`) and return what was in it."""
+    def drop_waiting(self, address: str, *, before: int | None = None) -> list[Waiting]:
+        """Empty a chat's queue (`/stop all`) and return what was in it. `before`: only what came before this row, for what waited too long for a
+        command was taken in behind it."""
         lane = self._lanes.get(address)
         if lane is None:
             return []
-        dropped = [*lane.batch, *lane.waiting]
-        lane.batch.clear()
-        lane.waiting.clear()
-        lane.ends.clear()
+        dropped: list[Waiting] = []
+
+        def kept(items: Iterable[Waiting]) -> list[Waiting]:
+            every = list(items)
+            dropped.extend(item for item in every if before is None or item.row_id < before)
+            return [item for item in every if before is not None and item.row_id >= before]
+
+        lane.batch[:] = kept(lane.batch)
+        lane.waiting = deque(kept(lane.waiting))
         if lane.running is not None:
-            dropped += lane.running.steering
-            lane.running.steering = []
+            lane.running.steering = kept(lane.running.steering)
+        lane.ends.difference_update(item.row_id for item in dropped)
         return dropped
+
+    def discard(self, address: str, *, before: int) -> None:
+        """End what runs in a chat and came before this row; nothing of it is said any more."""
+        running = self.running(address)
+        if running is not None and running.items[0].row_id < before:
+            running.interrupt(discard=True)
 
     def flush(self, address: str) -> None:
         """A command came: what is held for more begins now, and what is said after it is another turn (CH-65)."""
         lane = self._lanes.get(address)
-        if lane is not None and (held := [*lane.batch, *lane.waiting]):
+        steering = lane.running.steering if lane is not None and lane.running is not None else []
+        if lane is not None and (held := [*lane.batch, *steering, *lane.waiting]):
             lane.ends.add(held[-1].row_id)
             lane.changed.set()
 

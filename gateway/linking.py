@@ -20,7 +20,7 @@ from gateway import buttons, inbox, joining, link_files, notices, outbox_store, 
 from gateway.audit import Actor
 from gateway.buttons import Question
 from gateway.language import guess, say
-from gateway.pairing_codes import keyed_hash, new_code
+from gateway.pairing_codes import code_hash, new_code
 from gateway.people import People
 from gateway.person import Identity
 from memory.conversations import Conversation, last_words
@@ -83,7 +83,7 @@ class Linking:
         def work(connection: sa.Connection) -> None:
             connection.execute(_PRUNE, {"now": now})
             connection.execute(sa.delete(account_links).where(account_links.c.asker_id == person_id))
-            values = {"code_hash": keyed_hash(connection, code, now), "asker_id": person_id, "asker_chat": chat_id}
+            values = {"code_hash": code_hash(connection, code, now), "asker_id": person_id, "asker_chat": chat_id}
             connection.execute(sa.insert(account_links), {**values, "expires_at": now + LIFETIME})
 
         await self._db.write(work)
@@ -106,7 +106,7 @@ class Linking:
         def work(connection: sa.Connection) -> Side | None:
             if not tries.take(connection, TRIED, person_id, now, limit=TRIES, window=TRIES_IN):
                 return None
-            hashed = keyed_hash(connection, code, now)
+            hashed = code_hash(connection, code, now)
             row = connection.execute(_BY_CODE, {"code": hashed, "now": now}).first() if hashed else None
             if row is None or row.giver_id not in (None, person_id):
                 return None

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from gateway import dream_runs, nightly
 from gateway.config import Config
+from gateway.dream_night import dreams_by_itself
 from gateway.indexing import IndexStatus
 from gateway.language import say
 from gateway.zones import zone_of
@@ -120,7 +121,7 @@ class MemoryStatus:
         rows = provenance.lines_of(connection, name, CURATED)
         indexed = connection.execute(_INDEXED, {"scope": name}).one()
         spec = nightly.daily_at(config.summary.time, config.summary.jitter_seconds, nightly.instance_id(connection), name)
-        night = config.deep_dream_enabled and (config.dream.scopes == "all" or scope == ROOT)
+        night = config.summary.enabled and dreams_by_itself(config, name)
         waiting = [each for each in proposal_store.open_proposals(connection, name, now) if each.kind != "forget"]
         ended = dream_runs.last_ended(connection, name, states=("done",))
         return Figures(

@@ -98,6 +98,15 @@ def effective(config: Config, overrides: Mapping[str, Json], key: str) -> list[E
     return [_effective(config, overrides, path, shown, known[path].default, now[path].spot) for path in chosen]
 
 
+def settled(config: Config, overrides: Mapping[str, Json]) -> tuple[Effective, ...]:
+    """Every key that somebody set, in the order of the tree: what counts now, and whether the file or an override says so (CF-12)."""
+    known = {leaf.path: leaf for leaf in leaves()}
+    shown = masked(config)
+    now = [leaf for leaf in leaves(value=config) if ENTRY not in leaf.path]
+    every = [_effective(config, overrides, leaf.path, shown, known[leaf.path].default, leaf.spot) for leaf in now]
+    return tuple(each for each in every if each.source != "default")
+
+
 def _effective(config: Config, overrides: Mapping[str, Json], path: tuple[str, ...], shown: Any, default: object, spot: Spot) -> Effective:
     key = dotted(path)
     source = "override" if key in overrides else "file" if _given(config, path) else "default"

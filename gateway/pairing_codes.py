@@ -5,24 +5,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import secrets
 import unicodedata
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from memory.schema import settings
-from memory.upserts import insert_or_keep
+from gateway.keyed_hash import keyed_hash
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
 LENGTH = 8
-KEY = "codes.key"
-
-_KEY = sa.select(settings.c.value).where(settings.c.key == KEY)
-_PUT_KEY = insert_or_keep(settings, ["key"])
 
 
 def new_code() -> str:
@@ -38,16 +30,7 @@ def typed(text: str) -> str:
     return kept if len(kept) == LENGTH and set(kept) <= set(ALPHABET) else ""
 
 
-def keyed_hash(connection: sa.Connection, code: str, now: datetime) -> str:
-    """What is stored of a code. The key is made with the first one; empty for a text that is no code."""
+def code_hash(connection: sa.Connection, code: str, now: datetime) -> str:
+    """What is stored of a code; empty for a text that is none."""
     plain = typed(code)
-    return hmac.new(_key(connection, now), plain.encode(), hashlib.sha256).hexdigest() if plain else ""
-
-
-def _key(connection: sa.Connection, now: datetime) -> bytes:
-    stored = connection.execute(_KEY).scalar()
-    if stored is None:
-        made = base64.b64encode(secrets.token_bytes(32)).decode()
-        connection.execute(_PUT_KEY[connection.dialect.name], {"key": KEY, "value": made, "updated_at": now})
-        stored = connection.execute(_KEY).scalar_one()
-    return base64.b64decode(stored)
+    return keyed_hash(connection, plain, now) if plain else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway.pairing_codes import keyed_hash, new_code
+from gateway.pairing_codes import code_hash, new_code
 from gateway.person import Identity
 from memory.pairing_schema import pairings
 from memory.schema import settings
@@ -71,7 +71,7 @@ def ask(connection: sa.Connection, who: Identity, *, address: str, language: str
         return ""
     code = new_code()
     values = {"name": who.name, "language": language, "address": address, "told_at": now, "expires_at": now + LIFETIME}
-    connection.execute(_PUT[connection.dialect.name], {**keys, **values, "code_hash": keyed_hash(connection, code, now)})
+    connection.execute(_PUT[connection.dialect.name], {**keys, **values, "code_hash": code_hash(connection, code, now)})
     return code
 
 
@@ -81,7 +81,7 @@ def waiting(connection: sa.Connection, now: datetime) -> list[Request]:
 
 
 def by_code(connection: sa.Connection, code: str, now: datetime) -> Request | None:
-    hashed = keyed_hash(connection, code, now)
+    hashed = code_hash(connection, code, now)
     row = connection.execute(_BY_CODE, {"code": hashed, "now": now}).first() if hashed else None
     return _request(row) if row is not None else None
 

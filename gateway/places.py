@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 import sqlalchemy as sa
 
-from channels.message import Address
+from channels.message import Account, Address
 from gateway import audit
 from gateway.access import Rules
 from gateway.audit import Actor
@@ -17,6 +19,26 @@ from memory.schema import spaces
 from memory.upserts import insert_or_keep
 
 _PUT_MANAGER = insert_or_keep(space_managers, ["space_id", "person_id"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A group as it counts now, and where that comes from. `answered`: because the configuration lists it, by `/allow`, or not at all; `mention`:
+    whether only messages that mention us are answered; `mention_from`: how its account has it, or `/allow mention` there."""
+
+    id: str
+    title: str
+    channel: str
+    account: str
+    platform_space_id: str
+    answered: Literal["config", "command", "no"]
+    mention: bool
+    mention_from: Literal["default", "command"]
+
+
+_GROUPS = sa.select(
+    *(spaces.c[name] for name in ("id", "title", "channel", "account", "platform_space_id", "server_id", "allowed", "mention"))
+).order_by(spaces.c.channel, spaces.c.account, spaces.c.title, spaces.c.id)
 
 
 class Places:
@@ -42,6 +64,25 @@ class Places:
     async def want_mention(self, by: Actor, space_id: str, *, wanted: bool) -> None:
         """Whether only messages that mention us are answered in this group."""
         await self._db.write(lambda connection: self._set(connection, by, space_id, "space.mention", mention="on" if wanted else "off"))
+
+    async def groups(self) -> list[Group]:
+        """Every group that ever was answered or allowed, for the operator: what holds there, and why (CF-12)."""
+        rows = await self._db.read(lambda connection: connection.execute(_GROUPS).all())
+        return [self._group(row) for row in rows]
+
+    def _group(self, row: sa.Row[tuple[object, ...]]) -> Group:
+        rules = self._rules(Address(account=Account(channel=row.channel, name=row.account), chat_id=row.platform_space_id)) or Rules()
+        listed = rules.admits_group(row.platform_space_id, row.server_id)
+        return Group(
+            id=row.id,
+            title=row.title,
+            channel=row.channel,
+            account=row.account,
+            platform_space_id=row.platform_space_id,
+            answered="config" if listed else "command" if row.allowed else "no",
+            mention=row.mention == "on" if row.mention else rules.mention_needed,
+            mention_from="command" if row.mention else "default",
+        )
 
     async def let_manage(self, by: Actor, space_id: str, person_id: str, *, manages: bool) -> None:
         now = self._clock()

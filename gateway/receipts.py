@@ -29,10 +29,10 @@ def receipt(
     window: Mapping[str, Any] | None = None,
     via: str = "",
 ) -> dict[str, Any]:
-    """Plain JSON in the shape of docs/http-api.md. `saved`: of saved memories, as `saved_report` says it; `recall`: of old passages of the
-    talk (RS-77); `places`: slots of the character's text for them and for summaries (RS-170); `window`: what of the talk was sent (RS-7, RS-67);
-    `via`: how the words came, empty for an app or the page. Token numbers by section are estimates; the sums are the provider's when
-    `estimated` is false."""
+    """Plain JSON in the shape of docs/http-api.md. `memory_reason`: which rule kept memory out of the chat, empty for none; `saved`: of saved
+    memories, as `saved_report` says it; `recall`: of old passages of the talk (RS-77); `places`: slots of the character's text for them and for
+    summaries (RS-170); `window`: what of the talk was sent (RS-7, RS-67); `via`: how the words came, empty for an app or the page. Token numbers by
+    section are estimates; the sums are the provider's when `estimated` is false."""
     return {
         "turn_id": turn_id,
         "attempt": attempt,

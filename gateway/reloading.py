@@ -10,21 +10,28 @@ from pathlib import Path
 from agent.errors import ModelError
 from gateway import cast_changes, overrides
 from gateway.app import Choices, Parts, plans
+from gateway.asked_models import free_parked
 from gateway.config import Config, changed_sections, secret_values
 from gateway.config_env import SECRETS_FILE
 from gateway.config_load import Loaded
 from gateway.config_walk import restart_keys
 from gateway.http.views import FaultView
-from gateway.jobs.table import run_parked
 from gateway.logs import Redactor
 from gateway.models import Models
 from gateway.standing import Standing
 from gateway.wiring.channels import needs_webhooks
 from memory.database import Database
+from memory.errors import StoreError
+from memory.markdown_lines import one_line
+from memory.profile_lines import answered
+from memory.scopes import ROOT, SYSTEM
+from memory.whole_file import Stamp
+from memory.workspace_threads import WorkspaceThreads
 
 log = logging.getLogger(__name__)
 
 WATCH_EVERY_S = 2.0
+NAME_MAX = 100  # characters, as of a configured name
 
 
 class Reloading:
@@ -35,14 +42,16 @@ class Reloading:
         self._choices = choices
         self._load = load
         self._redactor = redactor
+        self._system_seen: tuple[str, Stamp] | None = None  # the state of system.md when it was last read
 
     async def watch(self, parts: Parts) -> None:
-        """Reads the configuration again whenever its files change; until cancelled."""
+        """Reads the configuration again whenever its files change, and the name in system.md whenever that one does; until cancelled."""
         path = Path(self._standing.config_path)
         files = (path, path.parent / SECRETS_FILE)
         seen = await asyncio.to_thread(_marks, files)
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
+            await self.learn_name(parts.memory.files)
             now = await asyncio.to_thread(_marks, files)
             if now != seen:
                 seen = now
@@ -65,13 +74,11 @@ class Reloading:
         if waiting := restart_keys(self._standing.config, config):
             log.warning("these keys take effect with the next start: %s", ", ".join(sorted(waiting)))
         changed = sorted(changed_sections(self._standing.config, config))
-        asks_others = _asked_models(config) != _asked_models(self._standing.config)
         self._redactor.know(secret_values(config))
         logging.getLogger().setLevel(config.log.level.upper())
         self._standing.config, self._standing.loaded_at = config, self._choices.clock()
         await self._apply(config, parts)
-        if asks_others and (freed := await parts.around.db.write(run_parked)):
-            log.info("the models have changed: %d parked jobs run next", freed)
+        if await self.free_parked(parts.around.db):
             parts.around.wake_jobs()
         log.info("configuration read again, changed: %s", ", ".join(changed) or "nothing")
         return changed, []
@@ -89,10 +96,29 @@ class Reloading:
 
     async def keep_cast(self, db: Database) -> None:
         """The lineages of characters follow the configuration; who left it keeps memories until an admin says otherwise (SM-92)."""
-        config, now = self._standing.config, self._choices.clock()
+        config, now = self._standing.named, self._choices.clock()
         gone = await db.write(lambda connection: cast_changes.keep_in_step(connection, config, now))
         for name in gone:
             log.warning("the character %s is no longer in the configuration; its memories wait: put it back, or confirm its deletion", name)
+
+    async def learn_name(self, files: WorkspaceThreads) -> None:
+        """The name that the owner gave in system.md is shown wherever the character is named (WD-34)."""
+        try:
+            stamp = await files.read(lambda workspace: workspace.stamp(ROOT, SYSTEM))
+            if stamp == self._system_seen:
+                return
+            found = await files.read(lambda workspace: workspace.read(ROOT, SYSTEM))
+        except StoreError:
+            return  # the name that is known stays; the search index tells of a file that cannot be read
+        self._system_seen = stamp
+        self._standing.given_name = one_line(answered(found.content, "bot_name"))[:NAME_MAX] if found else ""
+
+    async def free_parked(self, db: Database) -> int:
+        """Parked jobs run next if the models or their keys are others than before (WD-100)."""
+        config, now = self._standing.config, self._choices.clock()
+        if freed := await db.write(lambda connection: free_parked(connection, config, now)):
+            log.info("the models have changed: %d parked jobs run next", freed)
+        return freed
 
     async def warm(self, models: Models) -> None:
         """Make the default model before somebody waits for it; one that cannot be made is shown, not fatal: people are told when they ask."""
@@ -115,12 +141,6 @@ async def overridden(config: Config, db: Database) -> Config:
 def grave(loaded: Loaded) -> tuple[FaultView, ...]:
     """The faults that `check` would fail for; advice (an empty time zone) is said at the start and by `doctor`."""
     return tuple(FaultView.of(fault) for fault in loaded.faults if fault.fails_check or fault.severity == "error")
-
-
-def _asked_models(config: Config) -> tuple[object, ...]:
-    """Whom jobs ask: every account with its key, and which of them does what."""
-    of_characters = {name: character.model for name, character in config.characters.items()}
-    return config.model, config.models, config.helper_model, config.summary.model, config.dream.model, of_characters
 
 
 def _marks(files: Sequence[Path]) -> list[tuple[int, int]]:

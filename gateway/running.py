@@ -92,7 +92,9 @@ class Gateway:
             try:
                 async with asyncio.TaskGroup() as group:
                     parts = build(group, stack, db, self._standing, self._choices, controls)
+                    await self._reloading.learn_name(parts.memory.files)
                     await self._reloading.keep_cast(db)
+                    await self._reloading.free_parked(db)
                     await parts.memory.dreams.adoption.begin(offered=offered)
                     await parts.memory.dreams.dreaming.recover()
                     owner = await parts.around.people.ensure_owner()

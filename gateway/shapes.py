@@ -1,7 +1,9 @@
-"""Conversations and messages as the HTTP API shows them (docs/http-api.md). Pure."""
+"""Conversations and messages as the HTTP API shows them (docs/http-api.md). Pure, but for `prepare`."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -11,10 +13,19 @@ from gateway.challenges import SUCCESS, Challenge, in_language, played
 from gateway.language import say
 from memory.conversations import SPOKEN, Conversation, Message
 
+LONG = 2_000  # characters: a text of so many that is all marks takes 50 ms
+
 
 @lru_cache(maxsize=2_000)
 def _html(text: str) -> str:
     return to_html(text)  # the same answer is asked for by every viewer and every reload
+
+
+async def prepare(messages: Iterable[Message]) -> None:
+    """Make the HTML of long messages in a thread, so that `message_json` finds it: a table of 60,000 characters takes more than a second."""
+    long = [message.text for message in messages if message.role != "user" and len(message.text) > LONG]
+    if long:
+        await asyncio.to_thread(lambda: [_html(text) for text in long])
 
 
 def message_json(message: Message, *, waiting: bool = False) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Stages:
     def __call__(self, start: TurnStart, turn: RunningTurn, channel: Channel | None) -> PageStage | AppStage:
         if channel is None or channel.capabilities.streams:
             return PageStage(self._streams, start, turn)
-        address = Address.parse(start.conversation.key)
+        address = Address.parse(start.conversation.key.removesuffix(f"#{start.conversation.id}"))
 
         async def note(preview: Preview) -> None:
             await self._note_preview(turn.turn_id, preview)
@@ -149,4 +149,3 @@ class AppStage:
 
     def tool(self, name: str, state: str) -> None:
         self._turn.progress = time.monotonic()
-

@@ -1,7 +1,8 @@
 """The live side of a chat: numbered events that any number of viewers follow, and follow again after a reload (WO-11, WP-01).
 
 A run goes on without a viewer. Events of the running turn and the one before stay in memory, so a viewer that lost its connection takes up where it
-was; who comes without a last id gets the running turn from its first event. The stored log is the truth, this is only its moving edge.
+was; who comes without a last id gets the running turn from its first event, and who just began the chat everything since then. The stored log is the
+truth, this is only its moving edge.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 EVENTS_MAX = 20_000  # of one chat: more than any answer has; a chat of commands alone begins no turn that would drop the old ones
 GATHER_S = 0.01  # events this close together leave in one write, which costs more than the wait; the end of a turn waits for nothing
 CHATS_KEPT = 1_000  # quiet chats whose last turn stays replayable
+BEGINNING = "begin"  # the last event id of who has seen nothing of a chat and wants all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ class Streams:
             oldest = chat.events[0].id if chat.events else chat.next_id
             if oldest <= position <= chat.next_id:
                 return position
+        if last_event_id == BEGINNING and chat.events and chat.events[0].id == 1:
+            return 1  # of a chat that is older the log has what is gone here
         return chat.this_turn if chat.running else chat.next_id
 
     def _forget_quiet(self) -> None:

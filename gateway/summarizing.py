@@ -20,6 +20,7 @@ from gateway.config import Config
 from gateway.day_files import DayFiles, run_id
 from gateway.digesting import Digest, Digester, plain
 from gateway.dream_job import KIND as DREAM
+from gateway.dream_night import dreams_by_itself
 from gateway.jobs.failures import ATTEMPTS
 from gateway.jobs.handling import Handler, JobContext, JobResult
 from gateway.jobs.parts import drop_paid, input_hash
@@ -241,7 +242,7 @@ class Summarizing:
     def _then_dream(self, connection: sa.Connection, job: Job, job_id: int) -> None:
         """The dream of the night follows the last daily summary of its scope that is still to come (WD-55, WD-61)."""
         config = self._config()
-        if not config.deep_dream_enabled or (config.dream.scopes == "owner" and job.scope != str(ROOT)):
+        if not dreams_by_itself(config, job.scope):
             return
         if connection.execute(_OTHERS, {"scope": job.scope, "me": job_id}).first() is not None:
             return

@@ -133,6 +133,7 @@ def _admit(connection: sa.Connection, event: InboundEvent, setting: Setting, sen
         attachments=len(event.attachments),
         text=event.text,
         platform_message_id=event.platform_message_id,
+        scope=message.scope if message else "",
         busy=chat.busy,
     )
     accepted = Accepted(arrival=Arrival.NEW, delivery_id=event.delivery_id, state="new", message_id=message_id, turn_id=turn_id)

@@ -12,6 +12,7 @@ from agent.tools.tasks import TaskCancel, TaskCreate, TaskList
 from gateway.access import includes
 from gateway.cron import BadRule
 from gateway.cron_words import moment
+from gateway.job_words import failure
 from gateway.language import say
 from gateway.task_rules import confirmation, in_words, timing_of
 from gateway.tasks import PLACES, TaskRefused, Tasks, Wanted
@@ -88,7 +89,7 @@ def line(task: Task, language: str) -> str:
     if task.running:
         facts.append(say(language, "task_on_its_way"))
     if task.last_result and task.last_run is not None:
-        result = say(language, RESULTS[task.last_result], error=task.last_error)
+        result = say(language, RESULTS[task.last_result], error=failure(language, task.last_error))
         facts.append(say(language, "task_last", result=result, at=moment(task.last_run, zone, language)))
     if task.skipped:
         facts.append(say(language, "task_skips", count=task.skipped))

@@ -161,7 +161,7 @@ def _settle(connection: sa.Connection, now: datetime, grace: timedelta) -> None:
             continue
         result, error = outcome
         if result == "failed" and not error and job is not None:
-            error = job.error or job.error_class or "nothing was left to send"
+            error = job.error_class or "nothing_left"
         if job is not None and job.state == "parked":
             cancel_job(connection, job.id)
         tasks.end_run(connection, task, now, result=result, error=error)

@@ -137,7 +137,7 @@ def settled(parts: Sequence[tuple[str, str]], job_state: str | None) -> tuple[st
         lost = next(((state, reason) for state, reason in parts if state != PartState.SENT), None)
         if lost is None:
             return "sent", ""
-        return ("revoked", "") if lost[1] == "revoked" else ("failed", lost[1] or lost[0])
+        return ("revoked", "") if lost[1] == "revoked" else ("failed", "expired" if lost[1] == "expired" else "undelivered")
     return None if job_state in ("waiting", "running") else ("failed", "")
 
 

@@ -24,7 +24,7 @@ from gateway.jobs.handling import JobContext, JobResult
 from gateway.jobs.parts import input_hash
 from gateway.jobs.table import Job
 from gateway.replies import Replies, Reply
-from gateway.shapes import message_json
+from gateway.shapes import message_json, prepare
 from gateway.streams import Streams
 from gateway.task_asking import Asking, BudgetUsed
 from gateway.turn_store import TurnStart
@@ -108,11 +108,11 @@ class TaskRuns:
             try:
                 text = await context.paid("answer", input_hash(task.text, task.run_turn), lambda: self._asked(found))
             except (BudgetUsed, BudgetExceeded) as error:
-                return self._ended(job, Over(result="failed", error=str(error)), now)
+                return self._ended(job, Over(result="failed", error=type(error).__name__), now)
             if is_silent(text):
                 return self._ended(job, Over(result="silent"), now)
             if is_blank(text):
-                return self._ended(job, Over(result="failed", error="the model had nothing to say"), now)
+                return self._ended(job, Over(result="failed", error="nothing"), now)
         return await self._say(job, context, found, text)
 
     async def _asked(self, run: Ready) -> str:
@@ -149,6 +149,7 @@ class TaskRuns:
         if isinstance(stored, Over):
             return self._ended(job, stored, now)
         message, reply = stored
+        await prepare([message])
         self._streams.publish(run.chat.id, "message", message_json(message))
         self._wake_outbox(task.address)
         self._wake()
@@ -177,7 +178,7 @@ def look(connection: sa.Connection, payload: Any, now: datetime, *, late: timede
     try:
         _, zone = task_rules.timing_of(task)
     except BadRule:
-        return Over(result="failed", error=task.fault or "its time cannot be read")
+        return Over(result="failed", error="unusable")
     if task.state == "paused" and not payload["manual"]:
         return Over(result="stopped")
     if not task.run_stored and not payload["manual"] and now - datetime.fromisoformat(payload["slot"]) > late:
@@ -185,7 +186,7 @@ def look(connection: sa.Connection, payload: Any, now: datetime, *, late: timede
     chat = conversations.conversation_by_key(connection, task.address)
     person = connection.execute(_PERSON, {"id": task.person_id}).mappings().one_or_none()
     if chat is None:
-        return Over(result="failed", error="the chat is gone", for_good=True)
+        return Over(result="failed", error="chat_gone", for_good=True)
     if person is None or person["blocked"] or (chat.space_id is None and chat.person_id != task.person_id):
         return Over(result="revoked")
     scope = _readable(task, chat, str(person["scope"]))

@@ -122,6 +122,7 @@ class _Terminal:
         self._turn: str | None = None  # the turn that is being waited for; empty for a command
         self._ended: set[str] = set()
         self._shown = ""
+        self._asking = False  # the gateway has not said yet whether it is a turn
         self._stopping = False
         self._leaving = asyncio.Event()
 
@@ -140,18 +141,24 @@ class _Terminal:
 
     async def _say(self, text: str) -> None:
         self._answered.clear()
-        self._stopping, self._shown = False, ""
+        self._asking, self._stopping, self._shown = True, False, ""
         self._turn = ""  # a command, until we know better: its answer may come before the gateway's word that it took it
         try:
             taken = await self._api.post(f"{self._path}/messages", {"client_id": uuid4().hex, "text": text})
         except Refused as refusal:
             self._tell(str(refusal))
-            return
+            taken = {"turn_id": ""}
+            self._answered.set()
+        finally:
+            self._asking = False
         if taken["turn_id"]:
             self._answered.clear()
             self._turn = taken["turn_id"]
         if self._turn in self._ended:
+            self._turn = None
             return
+        if self._stopping:
+            await self._end_asked()
         try:
             async with asyncio.timeout(None if taken["turn_id"] else COMMAND_S):
                 await self._answered.wait()
@@ -161,12 +168,23 @@ class _Terminal:
 
     def interrupt(self, group: asyncio.TaskGroup) -> None:
         """Ctrl-C: the first one ends the running answer, the next one, or one while nothing runs, leaves."""
+        if self._asking and not self._stopping:
+            self._stopping = True
+            return
         if self._turn and not self._stopping:
             self._stopping = True
             group.create_task(self._stop())
             return
         self._leaving.set()
         self._answered.set()
+
+    async def _end_asked(self) -> None:
+        """Ctrl-C came before the gateway's word: now it is known what it ends."""
+        if self._turn:
+            await self._stop()
+        else:
+            self._leaving.set()
+            self._answered.set()
 
     async def _stop(self) -> None:
         try:

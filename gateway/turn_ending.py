@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from agent import slots
 from agent.characters import Character
 from channels.message import Address
-from gateway import calendar_state, casting, turn_store, windows
+from gateway import calendar_state, casting, chat_scope, turn_store, windows
 from gateway.answered_edge import Edge, edge_of
 from gateway.ceiling import Held, sent_window
 from gateway.config import Config
@@ -25,6 +25,7 @@ from gateway.previews import Preview
 from gateway.receipts import receipt
 from gateway.replies import Replies
 from gateway.saved_turn import limits_of
+from gateway.shapes import prepare
 from gateway.sitting import Outcome, Sitting
 from gateway.turn_store import TurnEnd, TurnStart
 from memory.conversations import Message
@@ -65,10 +66,11 @@ class TurnEndings:
         if running.discarded:  # the talk was reset: nothing of before is said any more (DL-14)
             outcome = Outcome(state="stopped")
         now, config, chat, language = self._clock(), self._config(), start.conversation, start.language
+        address = chat.key.removesuffix(f"#{chat.id}")  # put aside by `/new` before it began: its chat is where it was
         character = sitting.character or casting.who_answers(config, chat, start.questions, start.history)
         seconds = time.monotonic() - sitting.began
         ending = _ending(sitting, held, outcome, character, config, seconds)
-        reply = self._replies.compose(Address.parse(chat.key), ending, running.items[0], language=language, now=now, preview=preview)
+        reply = self._replies.compose(Address.parse(address), ending, running.items[0], language=language, now=now, preview=preview)
         usage = {
             "turn_id": running.turn_id,
             "person_id": running.person_id,
@@ -80,7 +82,7 @@ class TurnEndings:
         def work(connection: sa.Connection) -> list[Message]:
             added = turn_store.end(connection, ending, parts=reply.parts, calls=calls, now=now, limits=limits_of(config))
             if reply.tells_losses:
-                self._replies.mark_told(connection, chat.key)
+                self._replies.mark_told(connection, address)
             self._onboarding.after(connection, sitting.asked, answered=outcome.state == "answered", now=now)
             self._follow_up(connection, start, ending)
             if held.ahead:
@@ -88,7 +90,8 @@ class TurnEndings:
             return added
 
         added = await write_at_last(self._db, work, "an answer")
-        self._replies.stored(chat.key, reply)
+        self._replies.stored(address, reply)
+        await prepare(added)
         self._observer.ended(start, ending, added, record, seconds)
         if record.tools and any(message.role == "assistant" for message in added):  # without a call nothing was remembered
             await self._notices.after(start, sitting.saved, language=language)
@@ -126,7 +129,7 @@ def _ending(sitting: Sitting, held: Held, outcome: Outcome, character: Character
             outcome=outcome.state,
             total_ms=round(seconds * 1000),
             trimmed=sum(1 for message in start.history if edge.seq is not None and message.seq <= edge.seq),
-            memory_reason="",
+            memory_reason=chat_scope.why_none(chat, start.scope),
             saved=sitting.saved.report(record),
             recall=sitting.recall.report,
             places=slots.places(character.prompt),

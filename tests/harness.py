@@ -164,12 +164,14 @@ async def running(
 ) -> AsyncGenerator[Running]:
     """A gateway over `folder`, stopped and drained at the end. Start it twice over one folder to see what a restart keeps.
 
-    Unless a test asks for them, there are no first-start questions and no vectors: the one changes every first answer, the other takes seconds.
+    Unless a test asks for them, there are no first-start questions and no vectors: the one changes every first answer, the other takes seconds. And
+    recall has as long as it may have: what is found is no matter of how busy the machine is.
     """
     folder.mkdir(parents=True, exist_ok=True)  # nothing runs yet
     path = folder / "config.json"
     base: dict[str, Any] = {
         "agent_workspace": str(folder / "workspace"), "timezone": "UTC", "onboarding": False, "channels": {"web": {"port": 0}},
+        "recall": {"time_limit_s": 5},
     }  # fmt: skip
     path.write_text(json.dumps(_merged(base, config or {})), encoding="utf-8")
     loaded = load(path, {})

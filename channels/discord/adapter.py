@@ -30,6 +30,7 @@ from channels.discord.reading import CURSOR, Greeted, Reader
 from channels.discord.sending import Courier, Note, channel_id, english_note, unsendable
 from channels.discord.settings import DiscordSettings
 from channels.errors import ConnectionLost, CredentialRefused
+from channels.given import ReadFile, no_file
 from channels.message import Account, Address, Attachment
 from channels.port import Cursor, Deliver, NeedsOperator, OutboundPart, Refused, SendOutcome, Sent, TryLater
 
@@ -42,16 +43,11 @@ DEFER_S = 2.5  # the platform allows 3
 SYNC_S = 30.0
 
 LoadCursor: TypeAlias = Callable[[str], Awaitable[str]]
-ReadFile: TypeAlias = Callable[[Attachment], Awaitable[bytes]]
 _T = TypeVar("_T")
 
 
 async def _no_cursor(_name: str) -> str:
     return ""
-
-
-async def _no_file(attachment: Attachment) -> bytes:
-    raise FileNotFoundError(attachment.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class DiscordChannel:
         *,
         account: Account | None = None,
         load_cursor: LoadCursor = _no_cursor,
-        read_file: ReadFile = _no_file,
+        read_file: ReadFile = no_file,
         note: Note = english_note,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         check_s: float = CHECK_S,

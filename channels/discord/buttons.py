@@ -10,6 +10,7 @@ import discord
 
 from channels.discord.outcomes import ERRORS, said
 from channels.message import Action
+from channels.newest import keep_newest
 from channels.port import Accepted
 
 log = logging.getLogger(__name__)
@@ -67,8 +68,7 @@ class Presses:
 
     def _of(self, interaction_id: str) -> asyncio.Future[Accepted]:
         known = self._known.setdefault(interaction_id, asyncio.get_running_loop().create_future())
-        while len(self._known) > PRESSES_MAX:
-            del self._known[next(iter(self._known))]
+        keep_newest(self._known, PRESSES_MAX)
         return known
 
 

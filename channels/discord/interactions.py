@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 
 import discord
 
+from channels.newest import keep_newest
+
 ANSWERABLE = timedelta(minutes=14)  # the platform allows 15
 NOTHING_FOLLOWS = timedelta(seconds=5)  # after a command that was refused: some refusals are told, most are not
 WAITING_MAX = 500
@@ -72,6 +74,5 @@ class Pending:
 
     def _of(self, event_id: str) -> _Waiting:
         waiting = self._waiting.setdefault(event_id, _Waiting(self._clock() + ANSWERABLE))
-        while len(self._waiting) > WAITING_MAX:
-            del self._waiting[next(iter(self._waiting))]
+        keep_newest(self._waiting, WAITING_MAX)
         return waiting

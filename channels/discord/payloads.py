@@ -1,35 +1,17 @@
-"""The parts of an event that we read, as Discord sends them. Unknown fields are left alone; a wrong type or a missing field raises.
-
-Ids pass 2^53 and are texts (CH-1); a server that sends them as numbers is understood.
-"""
+"""The parts of an event that we read, as Discord sends them."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
-
-
-def _id(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("an id is a text or a whole number")
-    return str(value)
-
-
-Id: TypeAlias = Annotated[str, BeforeValidator(_id)]
-OptionalId: TypeAlias = Annotated[str, BeforeValidator(lambda value: "" if value is None else _id(value))]
-OptionalText: TypeAlias = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
-
-
-class Frame(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+from channels.frame import Frame, Id
 
 
 class User(Frame):
     id: Id
     username: str = ""
-    global_name: OptionalText = ""
+    global_name: str = ""
     bot: bool = False
 
     @property
@@ -38,14 +20,14 @@ class User(Frame):
 
 
 class Member(Frame):
-    nick: OptionalText = ""
+    nick: str = ""
     user: User | None = None
 
 
 class File(Frame):
     id: Id
     filename: str = "file"
-    content_type: OptionalText = ""
+    content_type: str = ""
     size: int = 0
     url: str = ""
 
@@ -55,13 +37,13 @@ class Sticker(Frame):
 
 
 class Embed(Frame):
-    title: OptionalText = ""
-    description: OptionalText = ""
-    url: OptionalText = ""
+    title: str = ""
+    description: str = ""
+    url: str = ""
 
 
 class PollMedia(Frame):
-    text: OptionalText = ""
+    text: str = ""
 
 
 class PollAnswer(Frame):
@@ -92,8 +74,8 @@ class Reference(Frame):
     """`type`: 0 an answer to a message, 1 a forwarded one."""
 
     type: int = 0
-    message_id: OptionalId = ""
-    channel_id: OptionalId = ""
+    message_id: Id = ""
+    channel_id: Id = ""
 
 
 class Message(Content):
@@ -101,10 +83,10 @@ class Message(Content):
     channel_id: Id
     author: User
     type: int = 0
-    guild_id: OptionalId = ""
+    guild_id: Id = ""
     member: Member | None = None
-    webhook_id: OptionalId = ""
-    application_id: OptionalId = ""
+    webhook_id: Id = ""
+    application_id: Id = ""
     timestamp: datetime | None = None
     edited_timestamp: datetime | None = None
     mention_roles: tuple[Id, ...] = ()
@@ -116,10 +98,10 @@ class Message(Content):
 class Deletion(Frame):
     """`id` of one message, or `ids` of many."""
 
-    id: OptionalId = ""
+    id: Id = ""
     ids: tuple[Id, ...] = ()
     channel_id: Id
-    guild_id: OptionalId = ""
+    guild_id: Id = ""
 
 
 class Channel(Frame):
@@ -127,9 +109,9 @@ class Channel(Frame):
 
     id: Id
     type: int
-    guild_id: OptionalId = ""
-    parent_id: OptionalId = ""
-    name: OptionalText = ""
+    guild_id: Id = ""
+    parent_id: Id = ""
+    name: str = ""
 
 
 class Option(Frame):
@@ -142,8 +124,8 @@ class Option(Frame):
 
 
 class CommandData(Frame):
-    name: OptionalText = ""
-    custom_id: OptionalText = ""
+    name: str = ""
+    custom_id: str = ""
     options: tuple[Option, ...] = ()
 
 
@@ -153,11 +135,11 @@ class Interaction(Frame):
     data: CommandData
     channel_id: Id
     channel: Channel | None = None
-    guild_id: OptionalId = ""
+    guild_id: Id = ""
     member: Member | None = None
     user: User | None = None
     message: Message | None = None
-    locale: OptionalText = ""
+    locale: str = ""
 
 
 class Guild(Frame):

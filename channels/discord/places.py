@@ -13,6 +13,7 @@ from channels.discord.convert import DIRECT, THREADS, channel_of, fields_of, gui
 from channels.discord.payloads import Channel
 from channels.discord.position import Place
 from channels.discord.visibility import is_open
+from channels.newest import keep_newest
 
 KEPT_MAX = 2000
 PRIVATE_THREAD = 12  # a place of its own: who reads its parent does not read it (WD-12)
@@ -71,8 +72,7 @@ class Places:
 
     def _keep(self, place: Place) -> Place:
         self._known[place.channel_id] = place
-        while len(self._known) > KEPT_MAX:
-            del self._known[next(iter(self._known))]
+        keep_newest(self._known, KEPT_MAX)
         return place
 
     def _channel_name(self, channel_id: str) -> str:

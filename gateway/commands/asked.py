@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from channels.message import Address
 from gateway import inbox
@@ -15,6 +15,7 @@ from gateway.chat_scope import access_in
 from gateway.commands.desks import Desks
 from gateway.config import Config
 from gateway.intake import CommandCall
+from gateway.jobs.table import JobRow
 from gateway.lanes import Lanes
 from gateway.language import say
 from gateway.outbox_store import NewPart
@@ -37,7 +38,7 @@ class House(Protocol):
 
     def model_name(self) -> str: ...
 
-    async def job_rows(self, limit: int) -> list[dict[str, Any]]: ...
+    async def job_rows(self, limit: int) -> list[JobRow]: ...
 
     async def job_counts(self) -> dict[str, int]: ...
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import sqlalchemy as sa
 
 from gateway import nightly
@@ -17,7 +15,6 @@ from gateway.summary_plan import DAILY
 from memory.file_errors import FileUnreadable
 from memory.layout import daily_path
 from memory.scopes import Scope
-from memory.workspace import Workspace
 
 BACKFILL_DAYS, BACKFILL_MAX = 14, 60
 
@@ -28,16 +25,11 @@ async def day(around: Around, asked: Asked, scope: Scope) -> str:
     wanted = day_in(asked.rest or "today", await today_of(around, asked, scope))
     if wanted is None:
         return asked.say("summary_usage", command=asked.line)
-    found = await around.desks.files.read(partial(_read, scope=scope, path=daily_path(wanted)))
-    return within(found) if found.strip() else asked.say("summary_none", date=wanted)
-
-
-def _read(workspace: Workspace, scope: Scope, path: str) -> str:
     try:
-        found = workspace.read(scope, path)
-    except FileUnreadable as error:
-        return str(error)
-    return found.content if found else ""
+        found = await around.desks.files.read(lambda workspace: workspace.read(scope, daily_path(wanted)))
+    except FileUnreadable:
+        return asked.say("error_file_unreadable")
+    return within(found.content) if found and found.content.strip() else asked.say("summary_none", date=wanted)
 
 
 @of_scope

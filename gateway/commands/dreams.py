@@ -215,8 +215,8 @@ async def diary(around: Around, asked: Asked, scope: Scope) -> str:
         return asked.say("diary_usage", command=asked.line)
     try:
         found = await around.desks.dreams.diary(scope, wanted)
-    except FileUnreadable as error:
-        return str(error)
+    except FileUnreadable:
+        return asked.say("error_file_unreadable")
     return within(found[1]) if found else asked.say("diary_none")
 
 

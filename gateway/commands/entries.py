@@ -17,6 +17,7 @@ from gateway.commands.memory import follow
 from gateway.commands.recall import SWITCH, YES, of_chat
 from gateway.entry_desk import EntriesView, Entry
 from gateway.entry_words import REFUSALS, sentence
+from gateway.job_words import failure
 from memory.extract import shortened
 from memory.recall import confirming, uncovered
 from memory.recall.confirming import CodeExpired
@@ -82,9 +83,9 @@ def _state(asked: Asked, found: EntriesView) -> list[str]:
     lines: list[str] = []
     if found.making:
         lines.append(asked.say("entries_making", count=found.making))
-    lines += [asked.say(f"entries_{each.what}_{each.state}", reason=each.reason) for each in found.stuck]
+    lines += [asked.say(f"entries_{each.what}_{each.state}", reason=failure(asked.language, each.reason)) for each in found.stuck]
     if (progress := found.progress) is not None and progress.state != "done":
-        reason = f" · {progress.reason}" if progress.reason else ""
+        reason = f" · {failure(asked.language, progress.reason)}" if progress.reason else ""
         lines.append(asked.say(f"entries_backfill_{progress.state}", done=progress.done, total=progress.total, reason=reason))
     if found.uncovered:
         lines.append(asked.say("entries_uncovered", count=f"{found.uncovered:,}", command=asked.command("summary", "entries", "backfill")))

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from gateway import channel_words
 from gateway.access import includes
 from gateway.commands.asked import Around, Asked
+from gateway.job_words import failure
+from gateway.jobs.table import JobRow
 from gateway.memory_status import JOB_STATES, job_counts, title_of
 from gateway.supervise import ChannelStatus
 from gateway.talk import duration
@@ -56,7 +58,12 @@ async def channels(around: Around, asked: Asked) -> str:
 
 async def jobs(around: Around, asked: Asked) -> str:
     rows = await around.house.job_rows(20)
-    return "\n".join(asked.say("job_line", **row) for row in rows) or asked.say("jobs_none")
+    return "\n".join(_job_line(asked, row) for row in rows) or asked.say("jobs_none")
+
+
+def _job_line(asked: Asked, row: JobRow) -> str:
+    error = failure(asked.language, row.error_class) if row.error_class else ""
+    return asked.say("job_line", id=row.id, kind=row.job.kind, state=asked.say(f"job_{row.state}"), error=error and f" · {error}")
 
 
 async def reload(around: Around, asked: Asked) -> str:

@@ -52,9 +52,8 @@ async def off(around: Around, asked: Asked) -> str:
         return asked.say("link_off_page")
     if not await around.desks.company.linking.unlink(_actor(asked), asked.chat, asked.call.event.sender_id, before=asked.call.row_id):
         return asked.say("link_off_alone")
-    around.lanes.drop_waiting(asked.address)
-    if (running := around.lanes.running(asked.address)) is not None:
-        running.interrupt(discard=True)
+    around.lanes.drop_waiting(asked.address, before=asked.call.row_id)
+    around.lanes.discard(asked.address, before=asked.call.row_id)
     return asked.say("link_off_done")
 
 

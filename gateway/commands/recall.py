@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from gateway import recall_doctor
 from gateway.commands.asked import Answer, Around, Asked, Handler
+from gateway.job_words import failure
 from gateway.recall_desk import Chunks, Label, Rule
 from gateway.recall_doctor import Facts
 from memory import conversations
@@ -204,7 +205,7 @@ async def work(around: Around, asked: Asked) -> str:
     return "\n".join(
         asked.say(
             "chat_job_line", kind=_kind(asked, row.kind), date=_date(row.payload), state=asked.say(f"job_{row.state}"),
-            reason=f" · {row.error_class}" if row.error_class else "",
+            reason=f" · {failure(asked.language, row.error_class)}" if row.error_class else "",
         )
         for row in rows
     )  # fmt: skip

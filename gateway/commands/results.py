@@ -16,6 +16,7 @@ from gateway.dream_night import CHANGED, NO_MODEL, NOTHING_NEW, REFUSED
 from gateway.dreaming import Dreaming
 from gateway.entries import ASKED
 from gateway.followups import Told, Wanted, Words
+from gateway.job_words import failure, why
 from gateway.jobs.table import JobRow
 from gateway.language import say
 from gateway.summarist import NO_MODEL as NO_TEXT_MODEL
@@ -65,7 +66,7 @@ class Results:
         """`+added ~changed −dropped` with what the diary tells, or why there was none."""
         row = next(iter(rows), None)
         if row is not None and row.state == "waiting":
-            return Told(text=say(wanted.language, "dream_later", error=row.error_class))
+            return Told(text=say(wanted.language, "dream_later", error=why(wanted.language, row)))
         if row is None or row.state != "done":
             return Told(text=say(wanted.language, "dream_failed"))
         result = row.result or {}
@@ -99,7 +100,7 @@ class Results:
     def _summarised(self, language: str, row: JobRow) -> str:
         result = row.result or {}
         if row.state != "done":
-            return say(language, "summary_failed", error=row.error_class or row.state)
+            return say(language, "summary_failed", error=why(language, row))
         if result.get("skipped") == UNCHANGED:
             return say(language, "summary_unchanged")
         return say(language, "summary_done", points=result.get("bullets", 0), dates=", ".join(result.get("dates", ())) or "–")
@@ -111,9 +112,9 @@ class Results:
             for row in sorted(rows, key=lambda row: str(row.job.payload.get("date", "")))
             if "date" in row.job.payload
         ]
-        failed = next((row.error_class or row.state for row in rows if "date" not in row.job.payload and row.state != "done"), "")
+        failed = next((row for row in rows if "date" not in row.job.payload and row.state != "done"), None)
         if failed:
-            lines.append(say(wanted.language, "chat_summaries_failed", error=failed))
+            lines.append(say(wanted.language, "chat_summaries_failed", error=why(wanted.language, failed)))
         elif any("date" not in row.job.payload for row in rows):
             skipped = [str((row.result or {}).get("skipped", "")) for row in rows]
             lines.append(say(wanted.language, "chat_summaries_no_model" if NO_TEXT_MODEL in skipped else "chat_summaries_done"))
@@ -124,7 +125,7 @@ class Results:
         not said: they may be for the asker alone."""
         row, values = next(iter(rows), None), wanted.values
         if row is None or row.state != "done":
-            return Told(text=say(wanted.language, "chat_summaries_failed", error=(row.error_class or row.state) if row else ""))
+            return Told(text=say(wanted.language, "chat_summaries_failed", error=why(wanted.language, row)))
         made = await self._db.read(lambda connection: entry_view.readable(connection, wanted.conversation_id, str(values["person"]), None))
         lines: list[str] = []
         questions: list[Question] = []
@@ -141,7 +142,7 @@ class Results:
     async def rebuild(self, wanted: Wanted, rows: Sequence[JobRow]) -> Told:
         row = next(iter(rows), None)
         if row is None or row.state != "done" or row.result is None:
-            return Told(text=say(wanted.language, "rebuild_failed", error=row.error_class if row else ""))
+            return Told(text=say(wanted.language, "rebuild_failed", error=why(wanted.language, row)))
         (files_before, chunks_before), (files, chunks) = row.result["before"], row.result["after"]
         text = say(wanted.language, "rebuilt", files=files, chunks=chunks, files_before=files_before, chunks_before=chunks_before)
         if row.result["vectors"]:
@@ -170,7 +171,7 @@ class Results:
 def _of_day(language: str, row: JobRow) -> str:
     """What became of a day: made, or one of the reasons."""
     if row.state != "done":
-        return say(language, "day_reason_failed", error=row.error_class or row.state)
+        return say(language, "day_reason_failed", error=why(language, row))
     skipped = str((row.result or {}).get("skipped", ""))
     reason = skipped.replace(" ", "_") or "done"
-    return say(language, f"day_reason_{reason}" if reason in _DAY_REASONS else "day_reason_failed", error=skipped)
+    return say(language, f"day_reason_{reason}" if reason in _DAY_REASONS else "day_reason_failed", error=failure(language, reason))

@@ -11,6 +11,7 @@ from gateway.commands.asked import Answer, Around, Asked
 from gateway.commands.dreams import within
 from gateway.commands.memory import follow
 from gateway.commands.recall import YES, of_chat
+from gateway.job_words import failure
 from gateway.summary_desk import HandEdited, Missing, Row
 from memory.extract import shortened
 from memory.recall import uncovered
@@ -49,7 +50,11 @@ def _missing(asked: Asked, each: Missing) -> str:
 
 def reason_words(asked: Asked, each: Missing) -> str:
     """Why a day has no row, in words (RS-167)."""
-    return asked.say("day_reason_running") if each.running else asked.say(f"day_reason_{each.reason}", error=each.error)
+    return (
+        asked.say("day_reason_running")
+        if each.running
+        else asked.say(f"day_reason_{each.reason}", error=each.error and failure(asked.language, each.error))
+    )
 
 
 def _line(asked: Asked, row: Row) -> str:

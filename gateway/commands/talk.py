@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +30,7 @@ async def stop(around: Around, asked: Asked) -> str:
     if not await around.may_stop(asked):
         return asked.say("stop_not_yours")
     running = around.lanes.running(asked.address)  # after asking the platform, which takes time: the turn of now, not of then
-    dropped = around.lanes.drop_waiting(asked.address) if drop_all else []
+    dropped = around.lanes.drop_waiting(asked.address, before=asked.call.row_id) if drop_all else []
     if dropped:
         await asked.desk.end_rows(dropped, "stopped")
     if running is None and not dropped:
@@ -102,8 +103,7 @@ async def clear(around: Around, asked: Asked) -> str:
         _end_talk(connection, asked)
         _empty(connection, asked.chat)
 
-    _still(around, asked)
-    await around.db.write(work)
+    await _end(around, asked, work)
     return asked.say("cleared")
 
 
@@ -130,8 +130,7 @@ async def new(around: Around, asked: Asked) -> str:
             connection, new_id, memory_on=old.memory_on, timezone=old.timezone, busy=old.busy, profile=old.profile, persona=old.persona
         )
 
-    _still(around, asked)
-    await around.db.write(work)
+    await _end(around, asked, work)
     return asked.say("new_started")
 
 
@@ -167,11 +166,13 @@ def _empty(connection: sa.Connection, chat: Conversation) -> None:
     conversations.change_settings(connection, chat.id, {conversations.CLEARED: now.window_edge})
 
 
-def _still(around: Around, asked: Asked) -> None:
-    """What runs and what waits in a chat ends, and nothing of it is said any more (DL-14)."""
-    around.lanes.drop_waiting(asked.address)
-    if (running := around.lanes.running(asked.address)) is not None:
-        running.interrupt(discard=True)
+async def _end(around: Around, asked: Asked, work: Callable[[sa.Connection], None]) -> None:
+    """What runs and what waits in a chat ends with `work`, and nothing of it is said any more (DL-14). What came after the command stays; so
+    does what waits when nothing can be stored."""
+    around.lanes.discard(asked.address, before=asked.call.row_id)
+    await around.db.write(work)
+    around.lanes.drop_waiting(asked.address, before=asked.call.row_id)
+    around.lanes.discard(asked.address, before=asked.call.row_id)  # one that began meanwhile
 
 
 def _end_talk(connection: sa.Connection, asked: Asked) -> None:

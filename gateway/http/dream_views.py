@@ -86,7 +86,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamList:
-    """`running_since`: a dream of this scope is at work; `undo`: None when there is nothing to reverse."""
+    """`running_since`: a dream of this scope is at work; `undo`: None when there is nothing to reverse; `at_night`: this memory dreams by itself."""
 
     dreams: tuple[DreamView, ...] = ()
     more: bool = False
@@ -94,6 +94,7 @@ class DreamList:
     running_since: datetime | None = None
     last: LastRun | None = None
     undo: NextUndo | None = None
+    at_night: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

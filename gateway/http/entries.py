@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
@@ -25,8 +26,9 @@ from gateway.entry_desk import (
     Template,
 )
 from gateway.entry_words import REFUSALS, sentence
-from gateway.http.base import Body, HttpFault, answer, body, not_found, require_person, row_id
+from gateway.http.base import Body, HttpFault, answer, body, language_of, not_found, require_person, row_id
 from gateway.http.recall_chats import opened
+from gateway.job_words import failure
 
 ENTRIES, TEMPLATES = "/api/chats/{id}/entries", "/api/summary-templates"
 SWITCHED_AT_ONCE = 1_000
@@ -116,7 +118,7 @@ class EntryRoutes:
     async def list_entries(self, request: web.Request) -> web.Response:
         """The oldest talk first, with those that are off or wait for a yes, the chat's settings and how far a backfill is."""
         person, tended = await opened(request, self._reach)
-        return answer(whole_view(await self._desk.listing(tended.chat.id, person.id)))
+        return answer(whole_view(await self._desk.listing(tended.chat.id, person.id), language_of(request)))
 
     async def make(self, request: web.Request) -> web.Response:
         """`generate`: 202, a job asks the model; `write`: 201 with the entry, no model is asked (RS-82)."""
@@ -231,11 +233,15 @@ def _of_operator(request: web.Request) -> int:
     return row_id(request, "template")
 
 
-def whole_view(found: EntriesView) -> dict[str, Any]:
+def whole_view(found: EntriesView, language: str) -> dict[str, Any]:
+    """What failed is told in words (WD-100)."""
+    progress = found.progress
+    told = progress and (replace(progress, reason=failure(language, progress.reason)) if progress.reason else progress)
     return {
         "items": [entry_view(each) for each in found.entries], "settings": found.settings, "messages": found.messages,
         "uncovered": found.uncovered, "waiting": found.waiting, "making": found.making, "failed": found.failed,
-        "stuck": found.stuck, "progress": found.progress, "allowed": found.allowed, "has_model": found.has_model,
+        "stuck": [replace(each, reason=failure(language, each.reason)) for each in found.stuck], "progress": told,
+        "allowed": found.allowed, "has_model": found.has_model,
     }  # fmt: skip
 
 

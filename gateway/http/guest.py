@@ -119,7 +119,7 @@ class _Show:
         self._shown = text
         began = time.monotonic()
         if text and began >= self._next_snapshot:
-            await self._event("snapshot", html=snapshot_html(text))
+            await self._event("snapshot", html=await asyncio.to_thread(snapshot_html, text))
             self._next_snapshot = time.monotonic() + max(SNAPSHOT_EVERY_S, SNAPSHOT_SHARE * (time.monotonic() - began))
 
     async def _end(self, ended: Ended) -> None:
@@ -128,7 +128,7 @@ class _Show:
             await self._event("error", code=ended.code, message=say(language, _SENTENCES.get(ended.code, ended.code)))
         else:
             await self._grow(ended.text)
-            await self._event("snapshot", html=to_html(ended.text or say(language, "empty")))
+            await self._event("snapshot", html=await asyncio.to_thread(to_html, ended.text or say(language, "empty")))
         await self._event("done", outcome=ended.state)
 
     async def _event(self, name: str, **data: object) -> None:

@@ -6,6 +6,7 @@ The door has let in admins and owners only (`gateway.http.auth`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -13,7 +14,8 @@ from aiohttp import web
 
 from gateway import audit, place_titles
 from gateway.http.base import HttpFault, actor_of, answer, language_of, not_found, query_int, row_id
-from gateway.http.views import OperatorView
+from gateway.http.views import JobView, OperatorView
+from gateway.job_words import failure
 from gateway.reports import Reports
 from memory.database import Database
 
@@ -45,7 +47,9 @@ class OperatorRoutes:
         state = request.query.get("state", "")
         if state not in JOB_STATES:
             raise HttpFault(400, "bad_field", "error_bad_field", param="state", field="state", reason=f"one of {', '.join(JOB_STATES[1:])}")
-        return answer(await self._view.jobs(state))
+        found = await self._view.jobs(state)
+        jobs = [_told(request, job) for job in found.jobs]
+        return answer({"jobs": jobs, "schedule": found.schedule, "names": found.names})
 
     async def run_job(self, request: web.Request) -> web.Response:
         job_id = row_id(request, "id")
@@ -53,7 +57,7 @@ class OperatorRoutes:
         if job is None:
             raise not_found()
         await self._record(request, "job.run", f"{job.kind} {job.key}")
-        return answer(job)
+        return answer(_told(request, job))
 
     async def usage(self, request: web.Request) -> web.Response:
         return answer({"rows": await self._reports.usage(query_int(request, "days", 30, low=1, high=3660))})
@@ -86,3 +90,8 @@ class OperatorRoutes:
             audit.record(connection, actor, action, at=now, target=target)
 
         await self._db.write(work)
+
+
+def _told(request: web.Request, job: JobView) -> dict[str, object]:
+    """A job with what its last failure means in words, beside the name of the fault that the log has."""
+    return {**asdict(job), "error": failure(language_of(request), job.error_class) if job.error_class else ""}

@@ -1,4 +1,5 @@
-"""The operator's page of who may come in: people who wait with a code, and accounts that are logged in by scanning one (CH-113, WO-30, WX-24)."""
+"""The operator's page of who may come in: people who wait with a code, groups, and accounts that are logged in by scanning one
+(CH-113, CH-115, CH-116, WO-30, WX-24)."""
 
 from __future__ import annotations
 
@@ -63,6 +64,7 @@ class AccessRoutes:
             web.get("/api/operator/pairings", self.waiting),
             web.post("/api/operator/pairings/approve", self.approve),
             web.post("/api/operator/pairings/{id}/decline", self.decline),
+            web.get("/api/operator/groups", self.groups),
             web.get(login, self.login),
             web.post(login, self.start_login),
             web.delete(login, self.cancel_login),
@@ -102,6 +104,9 @@ class AccessRoutes:
         if not await self._company.pairing.decline(actor_of(request), row_id(request, "id")):
             raise not_found()
         return web.Response(status=204)
+
+    async def groups(self, _request: web.Request) -> web.Response:
+        return answer({"groups": await self._company.places.groups()})
 
     async def login(self, request: web.Request) -> web.Response:
         return self._shown(request, self._logins.view(_account(request)))

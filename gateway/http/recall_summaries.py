@@ -8,9 +8,10 @@ from aiohttp import web
 from pydantic import Field, StringConstraints
 
 from gateway.chat_reach import ChatReach
-from gateway.http.base import Body, HttpFault, answer, body, not_found, row_id
+from gateway.http.base import Body, HttpFault, answer, body, language_of, not_found, row_id
 from gateway.http.recall_chats import CHAT, opened
-from gateway.shapes import message_json
+from gateway.job_words import failure
+from gateway.shapes import message_json, prepare
 from gateway.summary_desk import Changed, HandEdited, Missing, Row, SettingRefused, SummaryDesk, TailAsked, Window
 from memory.recall.confirming import CodeExpired
 from memory.recall.summary_rows import Detail
@@ -84,7 +85,7 @@ class RecallSummaryRoutes:
         person, tended = await opened(request, self._reach)
         found = await self._desk.whole(tended.chat, person.id)
         return answer({
-            "items": [row_view(each) for each in found.rows], "uncovered": found.uncovered, "window": _window(found.window),
+            "items": [row_view(each) for each in found.rows], "uncovered": found.uncovered, "window": await _window(found.window),
             "allowed": found.allowed, "has_model": found.has_model,
         })  # fmt: skip
 
@@ -160,7 +161,7 @@ class RecallSummaryRoutes:
         person, tended = await opened(request, self._reach)
         found = await self._desk.calendar(tended.chat, person.id)
         return answer({
-            "items": [row_view(each) for each in found.rows], "missing": [_missing(each) for each in found.missing],
+            "items": [row_view(each) for each in found.rows], "missing": [_missing(request, each) for each in found.missing],
             "settings": {key.partition(".")[2]: value for key, value in found.settings.items()}, "zone": found.zone, "made": found.made,
             "allowed": found.allowed, "wrong_zone": found.wrong_zone,
         })  # fmt: skip
@@ -183,7 +184,7 @@ class RecallSummaryRoutes:
         _, tended = await opened(request, self._reach)
         wish = await body(request, Backfill)
         days, _ = await self._desk.backfill(tended.chat, most=wish.days)
-        return answer({"days": [_missing(each) for each in days]}, status=202)
+        return answer({"days": [_missing(request, each) for each in days]}, status=202)
 
 
 def row_view(row: Row) -> dict[str, Any]:
@@ -203,11 +204,13 @@ def _one(found: Row | None) -> web.Response:
     return answer({"item": row_view(found)})
 
 
-def _missing(found: Missing) -> dict[str, Any]:
-    return {"date": found.day.isoformat(), "reason": found.reason, "error": found.error, "running": found.running}
+def _missing(request: web.Request, found: Missing) -> dict[str, Any]:
+    error = found.error and failure(language_of(request), found.error)
+    return {"date": found.day.isoformat(), "reason": found.reason, "error": error, "running": found.running}
 
 
-def _window(window: Window) -> dict[str, Any]:
+async def _window(window: Window) -> dict[str, Any]:
+    await prepare([window.first] if window.first is not None else [])
     return {
         "profile": window.profile,
         "first": message_json(window.first) if window.first is not None else None,

@@ -21,7 +21,7 @@ from gateway.http.own_chats import OwnChats, StopTurn
 from gateway.http.sse_writer import EventWriter, has_left
 from gateway.lanes import Lanes
 from gateway.person import Person
-from gateway.shapes import message_json
+from gateway.shapes import message_json, prepare
 from gateway.streams import Streams
 from memory.database import Database
 from memory.errors import StoreUnavailable
@@ -89,6 +89,7 @@ class TalkRoutes:
         page = await self._db.read(partial(chats.page, chat_id=chat.id, before=request.query.get("before", ""), limit=limit))
         running = self._lanes.running(chat.key)
         folded = await self._db.read(partial(entry_folds.folded, config=self._config(), chat=chat, shown=page.messages))
+        await prepare(page.messages)
         shown = [message_json(message, waiting=message.id in page.waiting) for message in page.messages]
         shown = [each | {"folded": True} if each["id"] in folded else each for each in shown]
         return answer({"messages": shown, "running_turn": running.turn_id if running else None, "more": page.more})

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from gateway.config_faults import Fault
+from gateway.overrides import Effective
 from gateway.person import Person
 from gateway.reports import RecentError
 
@@ -95,12 +96,13 @@ class ConfigView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigReport:
-    """`effective` has its secrets masked already (WO-64)."""
+    """`effective` has its secrets masked already (WO-64); `settled`: the keys that are not at their defaults because somebody set them."""
 
     path: str
     loaded_at: datetime
     faults: tuple[FaultView, ...]
     effective: Mapping[str, object]
+    settled: tuple[Effective, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

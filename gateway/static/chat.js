@@ -3,7 +3,7 @@
 import { request } from "./api.js";
 import { askCast, castNames, castPicker } from "./cast.js";
 import { ChallengeBar, ChallengeList, challengeMark, laterAttempt } from "./challenge.js";
-import { ChatList, titleOf } from "./chatlist.js";
+import { ChatList, tellList, titleOf } from "./chatlist.js";
 import { Composer, grow } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { iconButton, segmented, select } from "./controls.js";
@@ -14,6 +14,7 @@ import { isComposing, isPlainEnter } from "./ime.js";
 import { guessLang } from "./lang.js";
 import { rememberFromChat } from "./memory-saved-chat.js";
 import { openMenu } from "./menu.js";
+import { files } from "./message.js";
 import { modelLine } from "./modelline.js";
 import { ReceiptDrawer } from "./receipt.js";
 import { person, session } from "./session.js";
@@ -39,6 +40,8 @@ export function chatPage(chatId) {
 
 class ChatPage {
   title = "";
+  #first = []; // what was sent while the talk for it is being made
+  #made = ""; // the id of that talk, once it is
 
   constructor(chatId) {
     this.chatId = chatId;
@@ -51,7 +54,7 @@ class ChatPage {
       onSend: (words) => this.#send(words),
       onStop: () => this.conversation?.stop(),
       loadDraft: () => loadDraft(chatId || NEW),
-      saveDraft: (draft) => saveDraft(chatId || NEW, draft),
+      saveDraft: (draft) => this.#keep(draft),
       above: modelLine(),
     });
     if (chatId) this.#build();
@@ -118,6 +121,7 @@ class ChatPage {
     );
     const hint = h("p", { class: "hint new-hint", role: "status" });
     const challenges = h("div", {});
+    this.firstPlace = h("ol", { class: "messages if-any", "aria-label": t("chat.messages") });
     const main = h(
       "main",
       { class: "chat is-new", tabindex: -1 },
@@ -132,37 +136,61 @@ class ChatPage {
         hint,
         challenges,
       ),
-      h("div", { class: "chat-bottom" }, this.composer.element),
+      h("div", { class: "chat-bottom" }, this.firstPlace, this.composer.element),
     );
     this.#mount(main);
   }
 
   #send(words) {
     const entry = { client_id: newClientId(), ...words };
-    if (this.conversation) {
-      this.conversation.send(entry);
-      return true;
+    if (this.conversation) this.conversation.send(entry);
+    else if (this.#made) putOutbox(this.#made, entry); // its page opens this very moment
+    else {
+      this.#first.push(entry);
+      this.#showFirst();
+      if (this.#first.length === 1) this.#begin();
     }
-    this.#begin(entry);
-    return false; // the words stay in the field until the talk exists
   }
 
-  async #begin(entry) {
-    if (this.beginning) return;
-    this.beginning = true;
+  #showFirst() {
+    replace(
+      this.firstPlace,
+      this.#first.map(({ text, attachments }) =>
+        h(
+          "li",
+          { class: "message is-user is-pending" },
+          h("article", { "aria-label": t("chat.by.user") }, text && h("div", { class: "bubble as-typed", lang: guessLang(text) }, text), files(attachments)),
+        ),
+      ),
+    );
+  }
+
+  /** Keeps what is in the field, and with it what was sent to a talk that does not exist yet: whoever loads the page now finds all of it again. */
+  #keep(draft) {
+    const all = [...this.#first, draft];
+    saveDraft(this.chatId || this.#made || NEW, {
+      text: all.map(({ text }) => text).filter(Boolean).join("\n\n"),
+      attachments: all.flatMap(({ attachments }) => attachments),
+    });
+  }
+
+  /** Makes the talk that the first words need. What is sent meanwhile goes there as well, and what is typed goes along to its page. */
+  async #begin() {
     try {
       const several = this.cast.length > 1 && this.kind === "web";
       const { id } = await request("POST", "/api/chats", {
         kind: this.kind,
         ...(several ? { characters: this.cast } : this.cast.length && { character: this.cast[0] }),
       });
-      putOutbox(id, entry);
-      this.composer.clear();
+      for (const entry of this.#first.splice(0)) putOutbox(id, entry);
+      this.#made = id;
+      saveDraft(NEW, { text: "", attachments: [] });
+      this.composer.flush();
       location.replace(`#/chat/${encodeURIComponent(id)}`);
     } catch (error) {
+      for (const entry of this.#first.splice(0).reverse()) this.composer.giveBack(entry);
+      this.#showFirst();
       toast(explain(error), { tone: "warn" });
-    } finally {
-      this.beginning = false;
     }
   }
 
@@ -228,7 +256,7 @@ class ChatPage {
         this.list.apply({ id: this.chatId, running });
       },
       onChat: (chat) => this.#applyChat(chat),
-      onSeen: () => this.list.apply({ id: this.chatId, unread: false }),
+      onSeen: () => tellList({ id: this.chatId, unread: false }),
       onAnswer: (message) => {
         if (this.drawerSheet.open) this.#showReceipt(message.turn_id);
         if (this.chat?.challenge) this.#loadChat(true); // an answer uses a turn

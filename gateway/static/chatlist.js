@@ -10,6 +10,7 @@ import { icon } from "./icons.js";
 import { isComposing } from "./ime.js";
 import { guessLang } from "./lang.js";
 import { openMenu } from "./menu.js";
+import { readings } from "./refresh.js";
 import { person } from "./session.js";
 import { emptyState, errorState, skeleton } from "./states.js";
 import { forgetChat } from "./store.js";
@@ -17,7 +18,14 @@ import { toast } from "./toast.js";
 import { shelf } from "./when.js";
 
 /** The list as it was when a page was left, so that the next one does not begin from nothing. */
-let memo = { personId: "", chats: null, query: "", scrollTop: 0 };
+let memo = { personId: "", chats: null, query: "", found: "", scrollTop: 0 };
+
+let present = null; // the list on the page
+
+/** Tells the list what changed of a talk whose page may have been left since. */
+export function tellList(chat) {
+  present?.apply(chat);
+}
 
 const REFRESH_MS = 30_000;
 const REFRESH_RUNNING_MS = 3_000; // while an answer is made in a talk that is not open
@@ -28,8 +36,11 @@ export const titleOf = (chat) => chat.title || t("chats.untitled");
 
 export class ChatList {
   #chats = null;
-  #query = "";
-  #asked = 0;
+  #query = ""; // what is looked for
+  #found = ""; // and what the chats here were found with
+  #shown = ""; // the list as it stands on the page
+  #begin = readings();
+  #latest = null; // the newest reading
   #applied = 0;
   #refreshedAt = 0;
   #searchTimer = 0;
@@ -69,6 +80,7 @@ export class ChatList {
       clearInterval(timer);
       clearTimeout(this.#searchTimer);
     });
+    present = this;
     if (memo.personId === person().id && memo.chats) this.#restore();
     this.refresh();
   }
@@ -76,6 +88,7 @@ export class ChatList {
   #restore() {
     this.#chats = memo.chats;
     this.#query = memo.query;
+    this.#found = memo.found;
     this.search.value = memo.query;
     this.#render();
     requestAnimationFrame(() => {
@@ -109,25 +122,30 @@ export class ChatList {
     if (!this.#chats) return;
     const at = this.#chats.findIndex((each) => each.id === chat.id);
     if (at >= 0) this.#chats[at] = { ...this.#chats[at], ...chat };
-    else if (!this.#query && chat.updated_at) this.#chats.unshift(chat);
+    else if (!this.#found && chat.updated_at) this.#chats.unshift(chat);
     this.#render();
   }
 
-  async refresh() {
-    const asked = ++this.#asked;
+  /** Reads the list; done once the newest reading is, for another may begin meanwhile. */
+  refresh() {
+    this.#latest = this.#read(this.#begin());
+    return this.#latest;
+  }
+
+  async #read(isNewest) {
     const applied = this.#applied;
+    const query = this.#query;
     this.#refreshedAt = performance.now();
     try {
-      const { chats } = await request("GET", `/api/chats${this.#query ? `?q=${encodeURIComponent(this.#query)}` : ""}`);
-      if (asked !== this.#asked || this.#end.signal.aborted) return; // a newer question is on its way
-      if (applied !== this.#applied && this.#chats) {
-        this.refresh(); // the stream told something meanwhile that this answer may not have
-        return;
-      }
+      const { chats } = await request("GET", `/api/chats${query ? `?q=${encodeURIComponent(query)}` : ""}`);
+      if (this.#end.signal.aborted) return;
+      if (!isNewest()) return await this.#latest; // a newer question is on its way
+      if (applied !== this.#applied && this.#chats) return await this.refresh(); // the stream told something meanwhile that this answer may not have
       this.#chats = chats;
+      this.#found = query;
       this.#render();
     } catch (error) {
-      if (!this.#chats && !this.#end.signal.aborted)
+      if (!this.#chats && !this.#end.signal.aborted && isNewest())
         replace(
           this.place,
           errorState(error, () => {
@@ -139,7 +157,8 @@ export class ChatList {
   }
 
   destroy() {
-    memo = { personId: person()?.id ?? "", chats: this.#chats, query: this.#query, scrollTop: this.place.scrollTop };
+    memo = { personId: person()?.id ?? "", chats: this.#chats, query: this.#query, found: this.#found, scrollTop: this.place.scrollTop };
+    present = null;
     this.#end.abort();
   }
 
@@ -149,19 +168,23 @@ export class ChatList {
     this.#searchTimer = setTimeout(() => this.refresh(), SEARCH_AFTER_MS);
   }
 
+  /** A list that is as it was stays: under a finger that is just pressing, a new row would not feel the click. */
   #render() {
     const chats = this.#chats ?? [];
+    const key = JSON.stringify([chats.map((chat) => this.#looks(chat)), this.#found, this.activeId]);
+    if (key === this.#shown) return;
+    this.#shown = key;
     if (!chats.length) {
       replace(
         this.place,
-        this.#query
-          ? emptyState("search", t("chats.noneFound"), t("chats.noneFoundText", { q: this.#query }))
+        this.#found
+          ? emptyState("search", t("chats.noneFound"), t("chats.noneFoundText", { q: this.#found }))
           : emptyState("moon", t("chats.none"), t("chats.noneText")),
       );
       return;
     }
     const focused = this.place.contains(document.activeElement) ? document.activeElement.dataset.focusKey : null;
-    if (this.#query)
+    if (this.#found)
       replace(
         this.place,
         h(
@@ -172,6 +195,12 @@ export class ChatList {
       );
     else replace(this.place, this.#shelves(chats));
     if (focused) this.place.querySelector(`[data-focus-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  /** All of a chat that its row shows. */
+  #looks(chat) {
+    const { id, title, running, unread, kind, snippet, updated_at: at } = chat;
+    return [id, title, Boolean(running), Boolean(unread) && id !== this.activeId, kind === "challenge" && chat, this.#found && snippet, shelf(at)];
   }
 
   #shelves(chats) {
@@ -222,9 +251,9 @@ export class ChatList {
         { href: `#/chat/${encodeURIComponent(chat.id)}`, "aria-current": active ? "page" : null, dataset: { focusKey: chat.id } },
         h("span", { class: "chat-title", lang: guessLang(title, lang()), dir: "auto" }, title),
         marks.length > 0 && h("span", { class: "chat-marks" }, marks),
-        this.#query &&
+        this.#found &&
           chat.snippet &&
-          h("span", { class: "chat-snippet", lang: guessLang(chat.snippet, lang()) }, highlight(chat.snippet, this.#query)),
+          h("span", { class: "chat-snippet", lang: guessLang(chat.snippet, lang()) }, highlight(chat.snippet, this.#found)),
       ),
       more,
     );
@@ -272,7 +301,16 @@ export class ChatList {
     this.onGone(chat.id);
   }
 
-  #searchKey(event) {
+  /** Once the chats are those of the words that stand in the field. */
+  async #foundAll() {
+    if (this.#query === this.#found) return true;
+    clearTimeout(this.#searchTimer);
+    const query = this.#query;
+    await this.refresh();
+    return !this.#end.signal.aborted && query === this.#query && query === this.#found; // else they changed meanwhile, or nothing could be asked
+  }
+
+  async #searchKey(event) {
     if (isComposing(event)) return;
     if (event.key === "Escape" && this.search.value) {
       event.preventDefault();
@@ -280,6 +318,7 @@ export class ChatList {
       this.#later();
     } else if (event.key === "ArrowDown" || event.key === "Enter") {
       event.preventDefault();
+      if (!(await this.#foundAll())) return;
       const first = this.place.querySelector(".chat-row a");
       if (event.key === "Enter") first?.click();
       else first?.focus();

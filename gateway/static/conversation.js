@@ -6,7 +6,7 @@
 import { request } from "./api.js";
 import { Outbox } from "./outbox.js";
 import { explain } from "./states.js";
-import { newClientId } from "./store.js";
+import { loadOutbox, newClientId } from "./store.js";
 import { ChatStream } from "./stream.js";
 import { nudgeTitle } from "./title.js";
 
@@ -43,6 +43,7 @@ export class Conversation {
       onDown: () => !this.#synced && this.sync(),
       onEnd: (error) => this.on.onEnd(error),
       isBusy: () => this.running,
+      fromBegin: loadOutbox(chatId).length > 0, // what answers them may be there before the stream is open, and is spoken only as it comes
     });
     this.outbox = new Outbox({
       chatId,
@@ -241,7 +242,7 @@ export class Conversation {
     this.#seen = last.id;
     const told = this.#told;
     request("PATCH", this.path, { seen: last.id }).then(
-      (chat) => (told === this.#told ? this.on.onChat(chat) : this.on.onSeen()), // the stream may have been faster, and is newer
+      (chat) => (told === this.#told && !this.#closed ? this.on.onChat(chat) : this.on.onSeen()), // the stream may have been faster, and is newer
       () => {
         this.#seen = "";
       },

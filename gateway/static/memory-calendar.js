@@ -8,6 +8,7 @@ import { t, tn } from "./i18n.js";
 import { icon } from "./icons.js";
 import { recallTab } from "./memory-recall.js";
 import { summaryRow } from "./memory-summary-row.js";
+import { readings } from "./refresh.js";
 import { emptyState, errorState, explain } from "./states.js";
 import { toast } from "./toast.js";
 import { day } from "./when.js";
@@ -20,6 +21,7 @@ const STILL_AFTER = 60; // looks without a change after which nobody watches any
 export const calendarTab = recallTab("calendar", (context) => new Calendar(context).load());
 
 class Calendar {
+  #begin = readings();
   #asked = []; // dates of the backfill that is being watched
   #still = 0;
 
@@ -28,16 +30,17 @@ class Calendar {
   }
 
   async load() {
+    const isNewest = this.#begin();
     try {
       const data = await this.api.get("calendar");
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || !isNewest()) return;
       const open = this.#open(data);
       if (open < (this.left ?? Number.POSITIVE_INFINITY)) this.#still = 0;
       this.left = open;
       if (this.place.querySelector(".memory-edit, .days-settings:focus-within")) return; // somebody types here
       replace(this.place, zoneWarning(data), this.#missing(data), this.#rows(data), this.#settings(data));
     } catch (error) {
-      if (error.name === "AbortError" || this.signal.aborted) return;
+      if (error.name === "AbortError" || this.signal.aborted || !isNewest()) return;
       replace(this.place, errorState(error, () => this.load()));
     }
   }

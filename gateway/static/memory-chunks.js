@@ -9,6 +9,7 @@ import { guessLang } from "./lang.js";
 import { askClearChunks, askForget, askImportChunks, askRebuild } from "./memory-chunks-batch.js";
 import { recallTab } from "./memory-recall.js";
 import { openMenu } from "./menu.js";
+import { readings } from "./refresh.js";
 import { emptyState, errorState, explain } from "./states.js";
 import { toast } from "./toast.js";
 import { ago, between } from "./when.js";
@@ -19,6 +20,7 @@ const WATCH_MS = 3_000;
 export const chunksTab = recallTab("chunks", (context) => new Chunks(context).load());
 
 export class Chunks {
+  #begin = readings();
   #shown = PAGE;
 
   constructor(context) {
@@ -26,15 +28,16 @@ export class Chunks {
   }
 
   async load() {
+    const isNewest = this.#begin();
     try {
       const data = await this.api.get("chunks", { limit: Math.min(this.#shown, 200) });
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || !isNewest()) return;
       this.totals = data.totals;
       replace(this.place, this.#head(data), this.#list(data));
       clearTimeout(this.timer);
       if (this.#coming(data) > 0 && !data.reason) this.timer = setTimeout(() => this.signal.aborted || document.hidden || this.load(), WATCH_MS);
     } catch (error) {
-      if (error.name === "AbortError" || this.signal.aborted) return;
+      if (error.name === "AbortError" || this.signal.aborted || !isNewest()) return;
       replace(this.place, errorState(error, () => this.load()));
     }
   }
@@ -157,6 +160,7 @@ function chunkText(text) {
   return h("details", { class: "chunk-text" }, h("summary", {}, h("span", { lang: guessLang(text) }, `${text.slice(0, 200)} …`)), words);
 }
 
+/** Why there are no vectors is said once, above the list; here it is a hint. */
 function status(item, reason) {
   if (item.state === "off") return badge("block", t("recall.status.off"), t("recall.statusHint.off"));
   if (item.state === "stale") return badge("again", t("recall.status.stale"));
@@ -167,5 +171,5 @@ function status(item, reason) {
 }
 
 function badge(iconName, text, hint = "", tone = "calm") {
-  return h("span", { class: `memory-badge tone-${tone}`, title: hint || null }, icon(iconName), h("span", {}, text, hint && tone === "warn" && `: ${hint}`));
+  return h("span", { class: `memory-badge tone-${tone}`, title: hint || null }, icon(iconName), h("span", {}, text));
 }

@@ -9,6 +9,7 @@ import { guessLang } from "./lang.js";
 import { linksView } from "./memory-links.js";
 import { recallTab } from "./memory-recall.js";
 import { summaryRow } from "./memory-summary-row.js";
+import { readings } from "./refresh.js";
 import { emptyState, errorState, explain } from "./states.js";
 import { toast } from "./toast.js";
 import { absolute } from "./when.js";
@@ -21,6 +22,7 @@ const WATCHES = 40; // looks after a rebuild was asked for
 export const conversationTab = recallTab("conversation", (context) => new Conversation(context).load());
 
 class Conversation {
+  #begin = readings();
   #watches = 0;
 
   constructor(context) {
@@ -28,14 +30,15 @@ class Conversation {
   }
 
   async load() {
+    const isNewest = this.#begin();
     try {
       const [chat, summaries] = await Promise.all([this.api.get(), this.api.get("summaries")]);
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || !isNewest()) return;
       if (this.place.querySelector(".memory-edit")) return; // somebody types here
       this.uncovered = summaries.uncovered;
       replace(this.place, this.#window(summaries.window), this.#uncovered(summaries), this.#levels(summaries), this.#switches(chat), linksView(this));
     } catch (error) {
-      if (error.name === "AbortError" || this.signal.aborted) return;
+      if (error.name === "AbortError" || this.signal.aborted || !isNewest()) return;
       replace(this.place, errorState(error, () => this.load()));
     }
   }

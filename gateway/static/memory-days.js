@@ -7,23 +7,32 @@ import { guessLang } from "./lang.js";
 import { lineView } from "./memory-view.js";
 import { monthGrid } from "./month-grid.js";
 import { originLegend } from "./origin.js";
+import { readings } from "./refresh.js";
 import { emptyState, errorState, fillWhenLoaded, skeleton } from "./states.js";
 import { day as dayText, zone } from "./when.js";
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
+/** Whether there is such a date: none is 2026-02-30. */
+function isDate(text) {
+  const at = new Date(`${text}T00:00:00Z`);
+  return DATE.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
+}
+
 export function daysTab(place, { api, signal, parts }) {
-  const open = DATE.test(parts[0] ?? "") ? parts[0] : "";
+  const open = isDate(parts[0] ?? "") ? parts[0] : "";
   const today = new Intl.DateTimeFormat("en-CA", { timeZone: zone(), dateStyle: "short" }).format(new Date()).slice(0, 10);
   const calendar = h("nav", { class: "calendar", "aria-label": t("days.calendar") }, skeleton(6));
   const content = h("section", { class: "day-pane", "aria-label": open ? dayText(open, { dateStyle: "full" }) : t("days.none") });
   replace(place, calendar, content);
   let grid = null;
+  const begin = readings();
 
   async function turn(month, focus) {
+    const isNewest = begin();
     try {
       const data = await api.get("days", { month });
-      if (signal.aborted) return;
+      if (signal.aborted || !isNewest()) return; // turned on meanwhile
       grid = monthGrid({
         month,
         today,
@@ -39,7 +48,7 @@ export function daysTab(place, { api, signal, parts }) {
       if (focus) grid.focus();
       if (!open) showChoice(content, data);
     } catch (error) {
-      if (error.name === "AbortError" || signal.aborted) return;
+      if (error.name === "AbortError" || signal.aborted || !isNewest()) return;
       replace(calendar, errorState(error, () => turn(month, focus)));
     }
   }

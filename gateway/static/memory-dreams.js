@@ -34,13 +34,14 @@ export function dreamsTab(place, { api, signal }) {
         replace(waiting, proposalCards(data.proposals, { api, reload: load }));
         showMore(data);
         watch(data.running_since);
-        return data.dreams.length ? data.dreams.map(dreamView) : emptyState("moon", t("dreams.none"), t("dreams.noneText"));
+        return data.dreams.length ? data.dreams.map(dreamView) : emptyState("moon", t("dreams.none"), t(data.at_night ? "dreams.noneText" : "dreams.notAtNight"));
       },
     });
 
-  function showBar({ running_since: since, last, undo }) {
+  function showBar({ running_since: since, last, undo, at_night: atNight }) {
     replace(
       bar,
+      !atNight && h("p", { class: "hint" }, t("dreams.notAtNight")),
       h("p", { class: "hint", role: "status" }, since ? [t("dreams.running"), " ", ago(since)] : last && [lastText(last), " · ", ago(last.at)]),
       undo &&
         h(

@@ -11,6 +11,7 @@ import { reviewCard } from "./memory-entries-row.js";
 import { EntrySettings } from "./memory-entries-settings.js";
 import { EntryTemplates } from "./memory-entries-templates.js";
 import { recallTab } from "./memory-recall.js";
+import { readings } from "./refresh.js";
 import { errorState, explain } from "./states.js";
 import { toast } from "./toast.js";
 
@@ -21,6 +22,8 @@ export const entriesTab = recallTab("entries", (context) => new Entries(context)
 
 class Entries {
   #timer = 0;
+  #begin = readings();
+  #latest = null;
 
   constructor({ place, chat, signal, alone }) {
     Object.assign(this, { place, chat, signal, alone });
@@ -44,14 +47,21 @@ class Entries {
     document.addEventListener("visibilitychange", () => document.hidden || this.load(), { signal: this.signal });
   }
 
-  async load() {
+  /** Reads all of it and shows it; done once the newest reading is, for another may begin meanwhile. */
+  load() {
+    this.#latest = this.#read(this.#begin());
+    return this.#latest;
+  }
+
+  async #read(isNewest) {
     try {
       const data = await this.api.get();
       if (this.signal.aborted) return;
+      if (!isNewest()) return await this.#latest;
       this.#show(data);
       this.#watch(data);
     } catch (error) {
-      if (error.name === "AbortError" || this.signal.aborted) return;
+      if (error.name === "AbortError" || this.signal.aborted || !isNewest()) return;
       this.shown = false;
       replace(this.place, errorState(error, () => this.load()));
     }
@@ -143,7 +153,7 @@ class Entries {
 
 /** An entry, or a merge, that nobody asked for and that could not be made. */
 function stuckView({ what, state, reason }) {
-  return h("p", { class: "hint tone-warn", role: "status" }, t(`entries.${what}.${state}`), " (", h("bdi", { lang: "en" }, reason), ")");
+  return h("p", { class: "hint tone-warn", role: "status" }, t(`entries.${what}.${state}`), " (", reason, ")");
 }
 
 /** How far a backfill is, with a way to stop it; afterwards how it ended. */

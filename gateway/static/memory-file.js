@@ -70,8 +70,12 @@ export class FilePane {
 
   #render() {
     const curated = this.known?.role === "curated" && this.#file;
+    const typing = document.activeElement === this.field ? this.field : null;
     this.meter = curated ? h("div", { class: "file-meter" }, meterView(this.#share)) : null;
     replace(this.element, this.#head(), this.meter, this.#mode === "edit" ? this.#editor() : this.#reader());
+    if (!typing || this.#mode !== "edit") return;
+    this.field.focus();
+    this.field.setSelectionRange(typing.selectionStart, typing.selectionEnd);
   }
 
   #head() {
@@ -216,12 +220,22 @@ export class FilePane {
     }
   }
 
-  /** Writes a text over the one it was based on, and shows the file as it then is. */
+  /** Writes a text over the one it was based on, and shows the file as it then is. What was typed in the meantime stays, as a change of that text. */
   async #put(content, basedOn, base) {
+    const before = this.#typedNow;
     const done = await this.api.send("PUT", this.api.file(this.path), { content, based_on: basedOn, base });
-    dropDraft(this.api.scope, this.path);
+    const typed = this.#typedNow;
+    this.basedOn = done.hash;
+    this.base = content;
+    if (typed === before) dropDraft(this.api.scope, this.path);
+    else keepDraft(this.api.scope, this.path, { content: typed, basedOn: done.hash, base: content });
     await this.#changed();
     return done;
+  }
+
+  /** The words in the field, while there is one. */
+  get #typedNow() {
+    return this.#mode === "edit" && this.field?.isConnected ? this.field.value : "";
   }
 
   async #changed() {

@@ -43,7 +43,7 @@ export async function askAdd(pane) {
       try {
         return { list, ...(await pane.api.add(list, area.value, agreed)) };
       } catch (error) {
-        evict = offerEvict(full, error, list);
+        evict = offerEvict(full, error, list, evict);
         if (error instanceof ApiError && error.code === "duplicate") pane.reveal(error.details.memory.id);
         throw error;
       }
@@ -55,19 +55,26 @@ export async function askAdd(pane) {
   pane.put(done.memory.id, done.memory, { focus: true });
 }
 
-/** A full list names the sleeping memory that could go; nothing goes without a yes, and a changed list asks again (SM-49). */
-function offerEvict(place, error, list) {
+/**
+ * A full list names the sleeping memory that could go; nothing goes without a yes, and a changed list asks again (SM-49). A yes to the same one that was
+ * given `before`, while the answer was on its way, stands.
+ */
+function offerEvict(place, error, list, before) {
   replace(place);
   const candidate = error instanceof ApiError && error.code === "list_full" && error.details.candidate;
   if (!candidate) return null;
+  if (before?.id === candidate.id && before.list === list) {
+    replace(place, before.shown);
+    return before;
+  }
   const box = h("input", { type: "checkbox" });
-  replace(
-    place,
+  const shown = [
     h("p", { class: "hint" }, t("saved.couldGo")),
     h("blockquote", { class: "memory-quote", lang: guessLang(candidate.content) }, candidate.content),
     h("label", { class: "check-line" }, box, h("span", {}, t("saved.letGo"))),
-  );
-  return { id: candidate.id, box, list };
+  ];
+  replace(place, shown);
+  return { id: candidate.id, box, list, shown };
 }
 
 /** Drafts from a description; no chat is read for it (SM-57). */

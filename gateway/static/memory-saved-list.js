@@ -12,6 +12,7 @@ import { askClear, askImport, saveExport } from "./memory-saved-batch.js";
 import { listName, useText } from "./memory-saved-names.js";
 import { MemoryRow } from "./memory-saved-row.js";
 import { openMenu } from "./menu.js";
+import { readings } from "./refresh.js";
 import { emptyState, errorState, explain, skeleton } from "./states.js";
 import { toast } from "./toast.js";
 import { ago } from "./when.js";
@@ -24,6 +25,7 @@ export class SavedPane {
   #items = [];
   #filter = "all";
   #query = "";
+  #begin = readings();
 
   /** `data` is the answer about all lists; `onChanged` is called when the use of any list is another now. */
   constructor({ place, api, address, signal, list, data, onChanged }) {
@@ -42,15 +44,16 @@ export class SavedPane {
   }
 
   async load() {
+    const isNewest = this.#begin();
     try {
       const [answer, changes] = await Promise.all([this.api.rows(this.list), this.list.manages ? this.api.changes(this.list) : { changes: [] }]);
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || !isNewest()) return;
       this.#items = answer.items;
       this.limits = answer.limits;
       this.#show();
       replace(this.lately, this.#changesView(changes.changes));
     } catch (error) {
-      if (error.name === "AbortError" || this.signal.aborted) return;
+      if (error.name === "AbortError" || this.signal.aborted || !isNewest()) return;
       replace(
         this.body,
         errorState(error, () => {

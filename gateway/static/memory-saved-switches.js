@@ -33,19 +33,31 @@ export function switchesView(place, { signal, address, spaces }) {
   }
 }
 
-/** Sends a change; what did not work is shown as it was before. */
-async function send(path, values, told, again) {
-  try {
-    again(await request("PATCH", path, values));
-    toast(told);
-  } catch (error) {
-    toast(explain(error), { tone: "warn" });
-    again(null);
-  }
+let last = Promise.resolve(); // the change that was sent last
+
+/** Sends a change, after those before it: what was flipped last stands. What did not work is shown as it was before. */
+function send(path, values, told, again) {
+  last = last.then(async () => {
+    try {
+      again(await request("PATCH", path, values));
+      toast(told);
+    } catch (error) {
+      toast(explain(error), { tone: "warn" });
+      again(null);
+    }
+  });
+}
+
+/** Shows a view anew; the focus goes on to the control that stands where it was. */
+function redraw(place, view) {
+  const controls = () => [...place.querySelectorAll("input, button")];
+  const at = controls().indexOf(document.activeElement);
+  replace(place, view);
+  controls()[at]?.focus();
 }
 
 function ownView(data, place, signal) {
-  const again = (fresh) => replace(place, ownView(fresh ?? data, place, signal));
+  const again = (fresh) => redraw(place, ownView(fresh ?? data, place, signal));
   return [
     h("h3", {}, t("saved.learning")),
     h("p", { class: "hint" }, t("saved.learningText")),
@@ -88,7 +100,7 @@ async function takeBack(button, id, place, signal) {
 }
 
 function spaceView(data, path, place) {
-  const again = (fresh) => replace(place, spaceView(fresh ?? data, path, place));
+  const again = (fresh) => redraw(place, spaceView(fresh ?? data, path, place));
   return [
     h("p", { class: "hint" }, t("saved.spaceLearningText")),
     characters(data.characters, (id, on, name) =>

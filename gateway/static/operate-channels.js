@@ -9,6 +9,9 @@ import { keepFresh } from "./refresh.js";
 import { emptyState } from "./states.js";
 import { ago } from "./when.js";
 
+const REFRESH_MS = 10_000;
+const REFRESH_STARTING_MS = 1_500; // whoever has just logged an account in looks at it
+
 const TONES = { ready: "good", starting: "calm", stopped: "calm", degraded: "warn", auth_required: "warn" };
 
 export function channelsView(place, { signal }) {
@@ -17,7 +20,7 @@ export function channelsView(place, { signal }) {
     show: ({ channels }) =>
       channels.length ? channels.map((channel) => channelCard(channel, () => reload())) : emptyState("channel", t("channels.none"), t("channels.noneText")),
     signal,
-    everyMs: 10_000,
+    everyMs: (overview) => (overview?.channels.some(({ state }) => state === "starting") ? REFRESH_STARTING_MS : REFRESH_MS),
   });
 }
 
@@ -34,6 +37,7 @@ function channelCard(channel, reload) {
       channel.login && h("button", { type: "button", class: "button", onclick: () => logIn(channel, reload) }, t("channels.logIn")),
     ),
     channel.reason && h("p", { class: "channel-reason" }, channel.reason),
+    channel.login && channel.state === "starting" && h("p", { class: "channel-reason" }, t("channels.loggedIn")),
     h(
       "dl",
       { class: "facts is-wide" },

@@ -2,7 +2,7 @@
 
 import { copyButton, pill } from "./controls.js";
 import { h, replace } from "./dom.js";
-import { t, tn } from "./i18n.js";
+import { t, term, tn } from "./i18n.js";
 import { castSection } from "./operate-cast.js";
 import { embeddingsPart } from "./operate-embeddings.js";
 import { section } from "./page.js";
@@ -17,7 +17,7 @@ export function configView(place, { signal }) {
   const reload = keepFresh(gone, { path: "/api/operator/characters", show: (answer) => castSection(answer, () => reload()), signal });
 }
 
-function show({ path, loaded_at: loaded, faults, effective }) {
+function show({ path, loaded_at: loaded, faults, effective, settled }) {
   const text = JSON.stringify(effective, null, 2);
   return [
     section(
@@ -31,6 +31,7 @@ function show({ path, loaded_at: loaded, faults, effective }) {
       ),
       faults.length > 0 && [h("p", { class: "hint" }, t("operate.faultsAbout")), faultList(faults)],
     ),
+    settled.length > 0 && section(t("config.settled"), t("config.settledAbout"), settledList(settled)),
     section(
       t("config.effective"),
       t("config.effectiveAbout"),
@@ -42,6 +43,26 @@ function show({ path, loaded_at: loaded, faults, effective }) {
       ),
     ),
   ];
+}
+
+/** Keys that somebody set: their value, where it comes from, and the default that it stands in place of. */
+function settledList(settled) {
+  return h(
+    "ul",
+    { class: "rows settled", "aria-label": t("config.settled") },
+    settled.map((each) =>
+      h(
+        "li",
+        { class: "row is-top" },
+        h(
+          "div",
+          { class: "row-main" },
+          h("p", { class: "row-line" }, h("bdi", { class: "mono" }, each.key), pill(term("configSource", each.source))),
+          h("p", { class: "hint" }, h("bdi", { class: "mono" }, each.value), " · ", t("config.default"), " ", h("bdi", { class: "mono" }, each.default)),
+        ),
+      ),
+    ),
+  );
 }
 
 /** Faults as rows: where, what, and what to do. */

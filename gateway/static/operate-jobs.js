@@ -59,7 +59,7 @@ export function jobsView(place, { signal }) {
 function jobRow(job, names, again) {
   const startable = ["waiting", "parked"].includes(job.state);
   const about = [names[job.scope] ?? job.scope, dateOf(job.key)].filter(Boolean).join(" · ");
-  const why = [job.error_class && term("jobError", job.error_class), resultText(job)].filter(Boolean).join(": ");
+  const why = [job.error, resultText(job)].filter(Boolean).join(": ");
   return h(
     "li",
     { class: "row is-top" },

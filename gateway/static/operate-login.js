@@ -22,6 +22,7 @@ export async function logIn(channel, reload) {
     if (key === shown) return;
     shown = key;
     ended = ENDED.has(view.state);
+    if (ended) reload(); // the account behind the dialog has started anew
     replace(place, h("p", { class: "dialog-text" }, view.text || t("login.starting")), picture(view), number(view, path), mine(view, path));
   };
 

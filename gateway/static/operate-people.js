@@ -1,4 +1,4 @@
-// People: who may talk, with which role, under which names on which platforms; one-time links to sign in (WO-30).
+// People: who may talk, with which role, under which names on which platforms; one-time links to sign in (WO-30); and the groups.
 
 import { ApiError, request } from "./api.js";
 import { copyButton, field, iconButton, pill, select } from "./controls.js";
@@ -7,6 +7,7 @@ import { h, replace } from "./dom.js";
 import { t, term, tn } from "./i18n.js";
 import { icon } from "./icons.js";
 import { openMenu } from "./menu.js";
+import { groupsSection } from "./operate-groups.js";
 import { pairingSection } from "./operate-pairing.js";
 import { section } from "./page.js";
 import { keepFresh } from "./refresh.js";
@@ -20,7 +21,7 @@ const path = (id) => `/api/operator/people/${encodeURIComponent(id)}`;
 
 export function peopleView(place, { signal, actions }) {
   const content = h("div", {});
-  const waiting = h("div", { class: "if-any" });
+  const [waiting, groups] = [1, 2].map(() => h("div", { class: "if-any" }));
   let people = [];
   const search = h("input", {
     type: "search",
@@ -51,7 +52,8 @@ export function peopleView(place, { signal, actions }) {
     signal,
     everyMs: 10_000,
   });
-  place.append(waiting, section("", "", search, content));
+  keepFresh(groups, { path: "/api/operator/groups", show: groupsSection, signal });
+  place.append(waiting, section("", "", search, content), groups);
   load();
 }
 

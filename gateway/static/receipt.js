@@ -85,7 +85,7 @@ function receiptView(receipt) {
   return [
     summary(receipt),
     tokens(receipt),
-    memory(receipt.memories ?? {}, receipt.places ?? {}),
+    memory(receipt.memories ?? {}, receipt.recall ?? {}, receipt.places ?? {}),
     stood(receipt.window ?? {}, receipt.places ?? {}),
     trimmed(receipt.trimmed_messages, receipt.window ?? {}),
     tools(receipt.tools ?? []),
@@ -135,14 +135,15 @@ function tokens(receipt) {
   );
 }
 
-function memory({ used = [], reason = "" }, { recalled: slot }) {
+/** What was remembered, of files and of earlier talk; where nothing was, which rule says so, else what the search came to. */
+function memory({ used = [], reason = "" }, { used: passages = [], reason: none = "" }, { recalled: slot }) {
   const place = slot && h("p", { class: "hint" }, t("receipt.placeRecalled", { slot: `{{${slot}}}` }));
-  if (!used.length)
-    return block(t("receipt.memory"), h("p", { class: "receipt-plain" }, reason ? term("reason", reason) : t("receipt.memoryNone")), place);
+  const why = reason || none;
+  if (!used.length && !passages.length) return block(t("receipt.memory"), h("p", { class: "receipt-plain" }, why ? term("reason", why) : t("receipt.memoryNone")), place);
   return block(
     t("receipt.memory"),
-    h("p", { class: "hint" }, tn("receipt.memoryUsed", used.length)),
-    h("ul", { class: "memory-list" }, used.map(memoryRow)),
+    used.length > 0 && [h("p", { class: "hint" }, tn("receipt.memoryUsed", used.length)), h("ul", { class: "memory-list" }, used.map(memoryRow))],
+    passages.length > 0 && h("p", { class: "hint" }, tn("receipt.recalled", passages.length)),
     place,
   );
 }

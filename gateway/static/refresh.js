@@ -4,26 +4,32 @@ import { request } from "./api.js";
 import { replace } from "./dom.js";
 import { errorState, skeleton } from "./states.js";
 
-/** Fills `place` from a GET now and every `everyMs` while the tab is seen. Returns a function that asks at once. */
+const HIDDEN_MS = 5_000;
+
+/**
+ * Fills `place` from a GET now and again while the tab is seen. `everyMs`: how long an answer stays, a number or a function of it (of undefined when
+ * there was none). Returns a function that asks at once.
+ */
 export function keepFresh(place, { path, show, signal, everyMs = 15_000 }) {
   let shown = "";
   let filled = false;
-  let newest = 0;
-  let underWay = 0;
+  let timer = 0;
+  const begin = readings();
 
   async function ask() {
-    const mine = ++newest;
-    underWay += 1;
+    const isNewest = begin();
+    clearTimeout(timer);
+    let answer;
     try {
-      const answer = await request("GET", typeof path === "function" ? path() : path, undefined, { signal });
-      if (mine !== newest) return; // asked again meanwhile, perhaps for something else: an older answer must not come after the newer one
+      answer = await request("GET", typeof path === "function" ? path() : path, undefined, { signal });
+      if (!isNewest()) return; // asked again meanwhile, perhaps for something else
       const key = JSON.stringify(answer);
       if (key === shown || (filled && isBusy(place))) return;
       shown = key;
       filled = true;
       replace(place, show(answer));
     } catch (error) {
-      if (error.name === "AbortError" || signal.aborted || filled || mine !== newest) return;
+      if (error.name === "AbortError" || signal.aborted || filled || !isNewest()) return;
       replace(
         place,
         errorState(error, () => {
@@ -32,17 +38,33 @@ export function keepFresh(place, { path, show, signal, everyMs = 15_000 }) {
         }),
       );
     } finally {
-      underWay -= 1;
+      if (isNewest() && !signal.aborted) timer = setTimeout(again, typeof everyMs === "function" ? everyMs(answer) : everyMs);
     }
+  }
+
+  function again() {
+    if (document.hidden) timer = setTimeout(again, HIDDEN_MS);
+    else ask();
   }
 
   replace(place, skeleton(5));
   ask();
-  const timer = setInterval(() => document.hidden || underWay || ask(), everyMs);
-  signal.addEventListener("abort", () => clearInterval(timer));
+  signal.addEventListener("abort", () => clearTimeout(timer));
   return () => {
     shown = "";
     return ask();
+  };
+}
+
+/**
+ * For a view that may be read again while an earlier reading is under way: call it at the beginning of each, and what it gives tells whether that reading
+ * is still the newest. An older answer must not come after the newer one.
+ */
+export function readings() {
+  let newest = 0;
+  return () => {
+    const mine = ++newest;
+    return () => mine === newest;
   };
 }
 

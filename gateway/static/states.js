@@ -47,20 +47,25 @@ export function skeleton(lines = 4) {
   );
 }
 
+const newest = new WeakMap(); // place → what it is to be filled with last
+
 /**
  * Fills `place` with what `load` gives, through `show`: skeleton first, then the content or an error with retry. The signal ends it quietly when the
- * page has been left.
+ * page has been left, and so does another filling of the same place: an older answer must not come after the newer one.
  */
 export async function fillWhenLoaded(place, { load, show, signal, lines }) {
+  const mine = {};
+  const over = () => signal?.aborted || newest.get(place) !== mine;
+  newest.set(place, mine);
   place.replaceChildren(skeleton(lines));
   place.setAttribute("aria-busy", "true");
   try {
-    const content = show(await load());
-    if (!signal?.aborted) place.replaceChildren(...[content].flat());
+    const answer = await load();
+    if (!over()) place.replaceChildren(...[show(answer)].flat());
   } catch (error) {
-    if (error.name === "AbortError" || signal?.aborted) return;
+    if (error.name === "AbortError" || over()) return;
     place.replaceChildren(errorState(error, () => fillWhenLoaded(place, { load, show, signal, lines })));
   } finally {
-    place.removeAttribute("aria-busy");
+    if (newest.get(place) === mine) place.removeAttribute("aria-busy");
   }
 }

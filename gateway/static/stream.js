@@ -1,7 +1,8 @@
-// The event stream of one chat: opened, read, and opened again with Last-Event-ID when it breaks, ever more slowly (WP-01). A tab that nobody looks at and
-// where nothing runs lets go of its connection, because browsers allow only a few per gate.
+// The event stream of one chat: opened, read, and opened again with Last-Event-ID when it breaks, ever more slowly (WP-01), but at once when the gate can be
+// reached again. A tab that nobody looks at and where nothing runs lets go of its connection, because browsers allow only a few per gate.
 
 import { ApiError, NetworkError, openStream } from "./api.js";
+import { onReachChange } from "./reach.js";
 import { readEvents } from "./sse.js";
 
 const FIRST_WAIT_MS = 500;
@@ -20,12 +21,15 @@ export class ChatStream {
 
   /**
    * `onEvent({event, data})` gets each event in order; `onOpen()` each opening, before any event; `onDown(error)` each loss; `onEnd(error)` when it makes
-   * no sense to go on: signed out, or the chat is gone. `isBusy()` says whether a turn runs.
+   * no sense to go on: signed out, or the chat is gone. `isBusy()` says whether a turn runs. `fromBegin`: nothing of this chat was seen yet.
    */
-  constructor({ path, onEvent, onOpen, onDown, onEnd, isBusy }) {
+  constructor({ path, onEvent, onOpen, onDown, onEnd, isBusy, fromBegin = false }) {
     Object.assign(this, { path, onEvent, onOpen, onDown, onEnd, isBusy });
+    if (fromBegin) this.#lastEventId = "begin";
     document.addEventListener("visibilitychange", () => this.#look(), { signal: this.#end.signal });
     addEventListener("online", () => this.#wake(), { signal: this.#end.signal });
+    const forget = onReachChange((up) => up && !this.#paused && this.#wake()); // else an answer to words sent just now would come only after the wait
+    this.#end.signal.addEventListener("abort", forget);
   }
 
   async run() {

@@ -1,4 +1,4 @@
-// One quiet line at the bottom that goes away by itself; with an action it stays longer.
+// One quiet line at the bottom that goes away by itself; with an action it stays longer, and while somebody is at it, it stays.
 
 import { h } from "./dom.js";
 import { iconButton } from "./controls.js";
@@ -28,6 +28,13 @@ export function toast(text, { action, tone = "calm" } = {}) {
       ),
     iconButton("close", t("action.close"), () => line.remove()),
   );
+  let timer = 0;
+  const goLater = () => {
+    clearTimeout(timer);
+    if (!line.matches(":hover, :focus-within")) timer = setTimeout(() => line.remove(), action ? 10_000 : 5_000);
+  };
+  for (const name of ["pointerenter", "focusin"]) line.addEventListener(name, () => clearTimeout(timer));
+  for (const name of ["pointerleave", "focusout"]) line.addEventListener(name, () => queueMicrotask(goLater)); // once the focus is where it goes
   region.append(line);
-  setTimeout(() => line.remove(), action ? 10_000 : 5_000);
+  goLater();
 }

@@ -73,7 +73,7 @@ def build_dreams(
     return DreamParts(
         adoption=adoption,
         dreaming=dreaming,
-        desk=Desk(db=db, files=files, clock=clock, dreaming=dreaming, undoing=undoing, changes=changes, wake_jobs=around.wake_jobs),
+        desk=Desk(db=db, files=files, clock=clock, dreaming=dreaming, undoing=undoing, changes=changes, config=config, wake_jobs=around.wake_jobs),
         writing=writing,
         handlers={KIND: dream_well},
     )

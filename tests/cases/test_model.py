@@ -27,6 +27,7 @@ from memory.database import Database, sqlite_url
 from memory.schema import messages, model_calls
 from tests.agent.turns import FakeTool, Needs
 from tests.harness import Running, eventually, running
+from tests.patience import patience
 from tests.peers.model.replies import Reply, calls, delta, error, piece, stream, text, usage
 from tests.peers.model.server import FakeModel, Received
 
@@ -276,7 +277,7 @@ async def test_a_run_that_does_not_end_is_ended(tmp_path: Path, limit: dict[str,
 @pytest.mark.case("MD-14")
 @pytest.mark.rule("RL-23")
 async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    async with talking(tmp_path, turn={"max_seconds": 0.3}) as talk:
+    async with talking(tmp_path, turn={"max_seconds": patience(1)}) as talk:  # the model is asked within them
         talk.server.will_fail("hang-before-first-byte")
         assert await talk.ask() == [("notice", say("en", "budget"))]
         assert await talk.server.outcome() == "left"

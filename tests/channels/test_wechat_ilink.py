@@ -484,6 +484,7 @@ async def test_received_files_are_opened_whatever_their_key_looks_like(desk: Des
         await channel.fetch(event.attachments[0], 100)
 
 
+@pytest.mark.case("WP-21")
 @pytest.mark.rule("WX-53", "WX-176")
 async def test_a_file_is_fetched_from_trusted_places_alone_and_never_beyond_its_limit(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     async with desk.connected() as channel:
@@ -492,7 +493,7 @@ async def test_a_file_is_fetched_from_trusted_places_alone_and_never_beyond_its_
         desk.server.says(ANN, items=[item])
         (event,) = await desk.journal.until(1)
         stored, (attachment,) = desk.world.files[parameter], event.attachments
-        for elsewhere, fine in ((f"{desk.server.url}/full/moved", True), ("https://evil.example/x", False), (f"{desk.server.second_url}/x", False)):
+        for elsewhere, fine in ((f"{desk.server.url}/full/moved", True), ("http://169.254.169.254/x", False), (f"{desk.server.second_url}/x", False)):
             desk.world.files[parameter] = Stored(data=b"", elsewhere=elsewhere)
             desk.world.files["moved"] = stored
             if fine:

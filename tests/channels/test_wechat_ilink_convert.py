@@ -308,6 +308,7 @@ def test_the_form_of_a_body_tells_nothing_of_its_words() -> None:
     assert shape(body) == {"msg": {"text": "text of 6", "n": "int", "list": ["text of 1", "NoneType"]}}
 
 
+@pytest.mark.case("WP-20", "WP-21")
 @pytest.mark.rule("WX-20", "WX-53")
 @pytest.mark.parametrize(
     ("url", "trusted"),
@@ -316,7 +317,8 @@ def test_the_form_of_a_body_tells_nothing_of_its_words() -> None:
         ("http://ilink2.weixin.qq.com", False), ("https://weixin.qq.com.evil.example", False), ("https://evilweixin.qq.com", False),
         ("https://a@ilink2.weixin.qq.com", False), ("https://files.example", True), ("http://files.example", False), ("ftp://weixin.qq.com", False),
         ("https://set.example:8443/x", True), ("https://set.example", False), ("https://weixin.qq.com:99999", False), ("", False), ("//x", False),
-        ("http://127.0.0.1:9", False),
+        ("http://127.0.0.1:9", False), ("http://169.254.169.254/latest/meta-data/", False), ("https://169.254.169.254", False),
+        ("https://[::ffff:169.254.169.254]/", False), ("file:///etc/passwd", False), ("file://weixin.qq.com/etc/passwd", False),
     ],
 )  # fmt: skip
 def test_only_the_vendor_and_what_is_set_are_trusted(url: str, trusted: bool) -> None:

@@ -46,7 +46,7 @@ def server() -> Iterator[FakeWeCom]:
 class Desk:
     server: FakeWeCom
     clock: FakeClock
-    second: float = 0.05
+    second: float = field(default_factory=lambda: min(patience(0.05), 0.2))  # longer where a busy machine would miss the vendor's deadlines
     kept: Kept = field(default_factory=Kept)
     journal: Journal = field(default_factory=Journal)
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -180,7 +180,7 @@ async def test_files_are_fetched_from_the_vendor_alone_and_opened_with_their_key
 
 @pytest.mark.rule("WX-104", "WX-105", "WX-191", "WX-192", "CH-95", "CH-96")
 async def test_a_growing_answer_is_one_stream_of_snapshots_with_an_end(desk: Desk) -> None:
-    desk.second = 0.5  # so long that a busy machine asks for the second snapshot within it
+    desk.second = patience(0.5)  # so long that a busy machine asks for the second snapshot within it
     async with desk.running() as channel:
         assert isinstance(channel, Editing)
         first, second = await desk.asked("one"), await desk.asked("two")
@@ -226,7 +226,7 @@ async def test_what_answers_no_question_goes_to_its_chat(desk: Desk) -> None:
 async def test_a_late_acknowledgement_settles_and_nothing_is_shown_twice(desk: Desk) -> None:
     async with desk.running() as channel:
         question = await desk.asked()
-        desk.world.fail("aibot_respond_msg", {"delay": 6 * desk.second})
+        desk.world.fail("aibot_respond_msg", {"delay": 15 * desk.second})
         final = part("done", reply_to=question.platform_message_id)
         assert isinstance(await channel.send(final), Unknown)
         again = part("done\n(Sent again)", reply_to=question.platform_message_id, sent_again=True)
@@ -271,8 +271,8 @@ async def test_a_snapshot_without_acknowledgement_costs_nothing(desk: Desk) -> N
 @pytest.mark.case("WE-17")
 @pytest.mark.rule("WX-106", "WX-109")
 async def test_a_stream_is_ended_before_it_dies_and_the_rest_follows(desk: Desk) -> None:
-    desk.second = 0.005
-    assert desk.world.second == 0.005
+    desk.second = min(patience(0.01), 0.05)
+    assert desk.world.second == desk.second
     async with desk.running() as channel:
         question = await desk.asked()
         shown = await channel.send(part("The first half.", reply_to=question.platform_message_id, preview=True))
@@ -339,7 +339,6 @@ async def test_where_another_run_cannot_end_a_stream_the_answer_says_that_it_may
 
 @pytest.mark.rule("WX-107", "WX-105", "WX-13", "WX-191")
 async def test_each_refusal_is_one_outcome(desk: Desk) -> None:
-    desk.second = 0.01
     async with desk.running() as channel:
         one = await desk.asked("one")
         desk.world.fail("aibot_respond_msg", {"errcode": 6000}, {"errcode": 6000})
@@ -427,7 +426,7 @@ async def test_a_subscription_that_is_not_acknowledged_ends_the_try(desk: Desk) 
 
 @pytest.mark.rule("WX-102", "WX-190", "CH-210")
 async def test_two_missed_pongs_end_the_connection_and_one_does_not(desk: Desk) -> None:
-    desk.second = 0.01
+    desk.second = min(patience(0.02), 0.05)
     channel = desk.make()
     task = asyncio.ensure_future(channel.run(desk.journal))
     await until(lambda: channel._sender.connection is not None)
@@ -435,10 +434,8 @@ async def test_two_missed_pongs_end_the_connection_and_one_does_not(desk: Desk) 
     await until(lambda: channel.proven_at == desk.clock())
     pings = [frame for frame in desk.world.frames if frame["cmd"] == "ping"]
     assert len({frame["headers"]["req_id"] for frame in pings}) == len(pings)
-    desk.world.drops_pongs = True
-    before = len(desk.world.frames)
-    await until(lambda: len(desk.world.frames) == before + 1)
-    desk.world.drops_pongs = False
+    desk.world.fail("ping", {"drop": True})
+    await until(lambda: not desk.world.faults["ping"])
     desk.clock.advance(seconds=40)
     await until(lambda: channel.proven_at == desk.clock())
     assert not task.done()

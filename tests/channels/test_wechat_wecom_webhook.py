@@ -75,7 +75,10 @@ async def test_a_message_opens_a_stream_and_a_poll_carries_the_answer(sqlite: Da
         assert isinstance(channel, Webhook)
         assert isinstance(channel, Pull)
         assert isinstance(channel, Editing)
+        scene.house.goes_on.clear()
         msgid = server.says(ANN, "hello")
+        await until(lambda: len(server.world.answers) >= 3)
+        scene.house.goes_on.set()
         await scene.shows(msgid, "你好\n\nand more")
         await scene.house.settled("sent", "sent")
     first = server.world.answers[0][1]

@@ -12,6 +12,7 @@ from channels.wechat.wecom import convert
 from channels.wechat.wecom.adapter import WeComChannel
 from channels.wechat.wecom.settings import CAPABILITIES, WeComSettings
 from tests.contracts.channel_contract import GOOD, Fault, File, Peer, Place, Post, Seen, utc_now
+from tests.patience import patience
 from tests.peers.wechat.ilink_vault import Kept
 from tests.peers.wechat.wecom_server import BOT_ID, SECRET, FakeWeCom, World
 
@@ -118,5 +119,5 @@ class WeComPeer:
 
 
 async def wechat_wecom() -> AsyncGenerator[Peer, None]:
-    with FakeWeCom(World(second=0.02, redelivers=True)) as server:
+    with FakeWeCom(World(second=min(patience(0.05), 0.2), redelivers=True)) as server:
         yield WeComPeer(server)

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Error, Locator, Page, Request, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, ElementHandle, Error, Locator, Page, Request, async_playwright, expect
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
@@ -63,6 +64,13 @@ WIDE, NARROW = (1280, 800), (360, 740)
 
 _WATCH_POLICY = """addEventListener("securitypolicyviolation", (breach) =>
   console.error(`content policy: ${breach.violatedDirective} ${breach.blockedURI} ${breach.sample}`));"""
+
+# What the page says in passing: it is gone after some seconds, which a busy machine may take to look.
+_LISTEN = """window.told = [];
+new MutationObserver((changes) => {
+  for (const { addedNodes } of changes)
+    for (const node of addedNodes) if (node.matches?.(".toast")) window.told.push(node.querySelector(".toast-text").textContent);
+}).observe(document, { childList: true, subtree: true });"""
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -175,7 +183,6 @@ class Tab:
         self.asked = page.locator(".message.is-user[data-id] .bubble")
         self.notices = page.locator(".message.is-notice .prose")
         self.rows = page.locator(".chat-row")
-        self.toast = page.locator(".toast .toast-text")
         self.dialog = page.get_by_role("dialog")
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", self._console)
@@ -204,8 +211,12 @@ class Tab:
         return self.page.url.partition("#/chat/")[2]
 
     async def go(self, address: str = "") -> None:
-        """To a page, by the part of its address behind `#/`, as a link would."""
-        await self.page.goto(f"{self.url}/#/{address}")
+        """To a page, by the part of its address behind `#/`, as a link would. The page that was there is gone then."""
+        wanted = f"{self.url}/#/{address}"
+        before = None if self.page.url == wanted else await self.page.query_selector("#app > *")
+        await self.page.goto(wanted)
+        if before is not None:
+            await until(partial(_stands, before), False)
 
     async def begin(self) -> None:
         """To the page of a new chat."""
@@ -222,9 +233,18 @@ class Tab:
         await self.quiet()
 
     async def quiet(self) -> None:
-        """Waits until nothing is being written."""
-        await expect(self.page.locator(".message.is-growing")).to_have_count(0)
+        """Waits until nothing is on its way or being written."""
+        await expect(self.page.locator(".message:is(.is-pending, .is-growing)")).to_have_count(0)
         await expect(self.stop).to_be_hidden()
+
+    async def told(self, words: str | re.Pattern[str]) -> None:
+        """Waits until the page has said this in passing since it was loaded, whether it still shows it or not."""
+
+        async def heard() -> bool:
+            said: list[str] = await self.page.evaluate("window.told")
+            return any(words == text if isinstance(words, str) else words.search(text) for text in said)
+
+        await until(heard, True)
 
     def row(self, title: str) -> Locator:
         return self.rows.filter(has_text=title)
@@ -336,7 +356,7 @@ class House:
         self, *, who: Person | None = None, stranger: bool = False, size: tuple[int, int] = WIDE, url: str = "", **context: Any
     ) -> AsyncGenerator[Tab]:
         """A browser without a past in which somebody has just signed in by their link; of a stranger, one that nobody signed in to."""
-        async with self._context(context) as browser, self.another(browser, url=url) as tab:
+        async with self._context(context, alone=stranger) as browser, self.another(browser, url=url) as tab:
             await tab.page.set_viewport_size({"width": size[0], "height": size[1]})
             if not stranger:
                 await tab.page.goto(await self.link((who or self.me).id))
@@ -344,10 +364,11 @@ class House:
             yield tab
 
     @asynccontextmanager
-    async def _context(self, wishes: Mapping[str, Any]) -> AsyncGenerator[BrowserContext]:
-        """A context of its own for wishes or beside another; else the everyday one, emptied: there the page's files need no second look."""
+    async def _context(self, wishes: Mapping[str, Any], *, alone: bool) -> AsyncGenerator[BrowserContext]:
+        """A context of its own for wishes, beside another or for who must not find a cookie that came as the last page was closed; else the everyday
+        one, emptied: there the page's files need no second look."""
         options: dict[str, Any] = {"locale": "en-GB", "timezone_id": "UTC", "reduced_motion": "reduce", **wishes}
-        if wishes or self._in_use:
+        if wishes or alone or self._in_use:
             context = await self.browser.new_context(**options)
             try:
                 yield context
@@ -369,6 +390,7 @@ class House:
         """One more tab of the same browser."""
         page = await context.new_page()
         await page.add_init_script(_WATCH_POLICY)
+        await page.add_init_script(_LISTEN)
         tab = Tab(page, url or self.url)
         try:
             yield tab
@@ -455,6 +477,13 @@ async def house(shared_house: House, request: pytest.FixtureRequest) -> AsyncIte
     number = next(_numbers)
     async with shared_house.someone(f"{_NAMES[number % len(_NAMES)]} {number + 1}") as shared_house.me:
         yield shared_house
+
+
+async def _stands(node: ElementHandle) -> bool:
+    try:
+        return await node.evaluate("(node) => node.isConnected")
+    except Error:
+        return False  # another document is there
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,9 @@ from channels.message import Account
 from channels.port import Channel
 from gateway.access import Rules
 from gateway.channel_set import Plan
+from gateway.config import Config
+from gateway.store import open_database
+from memory.database import Database
 from tests.e2e.app_talk import EVERYBODY, AppTalk, file_reader, stored_cursors
 from tests.harness import running
 from tests.peers.discord.server import FakeDiscord
@@ -58,9 +61,11 @@ async def discord_talk(
     *,
     rules: Rules = EVERYBODY,
     config: Mapping[str, Any] | None = None,
+    database: Callable[[Config], Database] = open_database,
     **more: Any,
 ) -> AsyncGenerator[DiscordTalk]:
-    async with running(folder, script, channels=(plan(folder, server, rules=rules, **more),), config=config) as gateway:
+    channels = (plan(folder, server, rules=rules, **more),)
+    async with running(folder, script, channels=channels, config=config, database=database) as gateway:
         talk = DiscordTalk(server, gateway, script)
         await talk.until(lambda: server.identified and server.connections)
         await asyncio.sleep(0.1)

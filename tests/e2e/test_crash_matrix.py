@@ -5,6 +5,7 @@ What happens between two commits is killed from outside: while the model is aske
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from gateway.language import say
 from tests.e2e.conftest import Child, Household, until
 from tests.e2e.peer import Call, Peer
 from tests.e2e.peer_channel import EDITS, RECONCILE, RESEND_KEY
-from tests.peers.model.replies import Hang, Pause, Reply, delta, stream, text
+from tests.peers.model.replies import Hang, Reply, Until, delta, stream, text
 from tests.peers.model.server import FakeModel
 
 NewHousehold = Callable[[], Household]
@@ -179,10 +180,13 @@ async def test_a_kill_at_the_edit_of_a_preview_leaves_one_message_with_the_whole
     household: Household, peer: Peer, model: FakeModel, side: str
 ) -> None:
     household.speak_to(model)
-    model.respond = lambda _: stream(delta(BEGINNING), Pause(0.8), delta(" So we talk."), delta(finish="stop"))
+    go = asyncio.Event()
+    model.respond = lambda _: stream(delta(BEGINNING), Until(go), delta(" So we talk."), delta(finish="stop"))
     killed = await household.start(model="", peer=peer.port, abilities=(EDITS,))
     setattr(peer, side, kills(killed, op="edit"))
     await peer.says("chat", "hello")
+    await until(lambda: household.rows("SELECT 1 FROM turns WHERE json_type(preview_ids) = 'array'"))
+    go.set()
     assert await killed.end() == -signal.SIGKILL
     await household.start(model="", peer=peer.port, abilities=(EDITS,))
     await household.settled()

@@ -119,12 +119,15 @@ async def test_a_guest_talks_and_nothing_of_it_is_kept(chromium: Browser, tmp_pa
         await expect(tab.page.get_by_role("listbox")).to_have_count(0)
         await tab.say("hello")
         await expect(answers).to_have_text(["Welcome, stranger."])
+        await tab.quiet()  # a guest has one answer at a time
         await expect(answers.locator("strong")).to_have_text("Welcome")
         await tab.say("What did I say?")
         await expect(answers).to_have_text(["Welcome, stranger.", "You said: hello."])
+        await tab.quiet()
         assert [message.text for message in house.script.requests[1].messages[1:3]] == ["hello", "**Welcome**, stranger."]
         await tab.say("And now?")
         await expect(tab.page.locator(".message-note")).to_contain_text("The model is not set up correctly.")
+        await tab.quiet()
         await tab.say("Again?")
         await expect(answers.last).to_have_text("All well.")
         assert await tab.page.evaluate("[localStorage.length, sessionStorage.length].join()") == "0,0"
@@ -261,6 +264,7 @@ async def test_the_line_of_the_model_follows_a_changed_configuration_without_a_r
         await answers("first-model")
         await expect(line).to_have_text("first-model")
         await tab.go("setup")
+        await expect(now).to_contain_text("first-model")  # the page is there, and looks when it is looked at
         await answers("second-model")
         await expect(now).to_contain_text("second-model")
 
@@ -375,6 +379,7 @@ async def test_people_are_added_changed_blocked_and_let_in_and_the_audit_has_it_
             await _person(tab, "Sora K.", "Block")
             await expect(tab.dialog.get_by_role("heading")).to_have_text("Block Sora K.?")
             await tab.dialog.get_by_role("button", name="Block").click()
+            await tab.page.get_by_role("button", name="Undo").focus()  # it stays as long as somebody is at it
             await expect(sora).to_contain_text("Blocked")
             await theirs.glance()
             await expect(theirs.page.get_by_role("heading", name="Welcome to Yumegate")).to_be_visible()
@@ -389,6 +394,23 @@ async def test_people_are_added_changed_blocked_and_let_in_and_the_audit_has_it_
         await audit.filter(has_text="changed").first.locator("summary").click()
         await expect(audit.filter(has_text="changed").first.locator(".diff")).to_contain_text("blocked")
         await expect(tab.page.locator("body")).not_to_contain_text("a longer lantern")
+
+
+@pytest.mark.rule("WO-30", "WO-12")
+async def test_what_can_be_undone_stays_while_somebody_is_at_it(house: House) -> None:
+    await house.add({"name": "Rin", "role": "user"})
+    async with house.tab() as tab:
+        await tab.go("operate/people")
+        await tab.page.clock.install()
+        await _person(tab, "Rin", "Block")
+        await tab.dialog.get_by_role("button", name="Block").click()
+        undo = tab.page.get_by_role("button", name="Undo")
+        await undo.focus()
+        await tab.page.clock.fast_forward(60_000)
+        await expect(undo).to_be_focused()
+        await undo.evaluate("(button) => button.blur()")
+        await tab.page.clock.fast_forward(60_000)
+        await expect(undo).to_have_count(0)
 
 
 async def _person(tab: Tab, name: str, item: str) -> None:
@@ -448,6 +470,34 @@ async def test_a_slow_answer_to_an_earlier_choice_does_not_replace_the_chosen_li
         await (await late.value).finished()
         await tab.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         await expect(tab.page.get_by_text("No jobs here")).to_be_visible()
+
+
+@pytest.mark.rule("WO-30")
+async def test_a_slow_answer_about_another_span_does_not_replace_the_chosen_one(house: House) -> None:
+    house.will("Noted.")
+    async with house.tab() as tab:
+        await tab.say("Please note this")
+        await tab.says("Noted.")
+        await tab.go("operate/usage")
+        columns = tab.page.locator(".chart .bar-ground")
+        await expect(columns).to_have_count(30)
+        held, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(route: Route) -> None:
+            held.set()
+            await go.wait()
+            await route.continue_()
+
+        await tab.page.route(re.compile(r"usage\?days=7$"), slow)
+        await tab.page.get_by_text("7 days", exact=True).click()
+        await held.wait()
+        await tab.page.get_by_text("90 days", exact=True).click()
+        await expect(columns).to_have_count(90)
+        async with tab.page.expect_response(re.compile(r"usage\?days=7$")) as late:
+            go.set()
+        await (await late.value).finished()
+        await tab.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        await expect(columns).to_have_count(90)
 
 
 @pytest.mark.rule("WO-30", "WO-31", "WO-32")

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Locator, expect
 
 from tests.e2e import browser, entry_scenes, page_audit
-from tests.e2e.browser import NARROW, WIDE, House, Tab, house_over
+from tests.e2e.browser import NARROW, WIDE, House, Tab, house_over, until
 from tests.e2e.entry_scenes import RECAPS
 from tests.e2e.page_look import look
 from tests.e2e.page_scenes import LANGUAGES, LIVES
@@ -224,7 +224,7 @@ async def test_a_generated_entry_appears_as_a_card_without_a_reload(house: House
         await open_fold(tab, "How entries are made")
         await tab.page.get_by_role("switch", name="Ask me before").check()
         await tab.page.locator(".entries-settings button[type=submit]").click()
-        await expect(tab.toast).to_contain_text("Saved")
+        await tab.told("Saved")
         await tab.page.get_by_role("button", name="Generate", exact=True).click()
         await tab.dialog.get_by_label("Number of messages").fill("8")
         await tab.dialog.get_by_role("button", name="Generate").click()
@@ -246,7 +246,7 @@ async def test_settings_last_and_the_number_of_uncovered_messages_leads_to_backf
         await tab.page.get_by_label("Summarised messages that").fill("3")
         await tab.page.get_by_role("switch", name="Fold hidden").check()
         await tab.page.locator(".entries-settings button[type=submit]").click()
-        await expect(tab.toast).to_contain_text("Saved")
+        await tab.told("Saved")
         await tab.page.reload()
         await open_fold(tab, "How entries are made")
         await expect(tab.page.get_by_label("Every so many")).to_have_value("12")
@@ -325,7 +325,9 @@ async def test_the_chat_folds_hidden_messages_and_opens_them_again(house: House)
         folds, messages = tab.page.locator(".message-fold"), tab.page.locator(".message[data-id]:visible")
         await expect(folds).to_have_text(["4 messages stand in a summary", "8 messages stand in a summary"])  # of the 40 newest messages
         await expect(messages).to_have_count(28)
-        await tab.page.locator(".talk").evaluate("(talk) => { talk.scrollTop = 0; }")
+        talk = tab.page.locator(".talk")
+        await until(lambda: talk.evaluate("(talk) => talk.scrollHeight - talk.clientHeight - talk.scrollTop < 2"), True)  # it opens at its end
+        await talk.evaluate("(talk) => { talk.scrollTop = 0; }")
         await expect(folds).to_have_text(["8 messages stand in a summary"] * 3)  # older ones came, and fold with those that were there
         await expect(messages).to_have_count(36)
         await folds.nth(1).get_by_role("button").press("Enter")
@@ -349,6 +351,19 @@ async def test_a_talk_that_folding_makes_too_short_to_scroll_still_shows_its_beg
         await expect(tab.page.locator(".message[data-id]:visible")).to_have_count(1)
 
 
+PARTS = (
+    ("saved", "Saved", ""),
+    ("conversation", "Chats", "Conversation"),
+    ("entries", "Chats", "Entries"),
+    ("calendar", "Chats", "Calendar"),
+    ("chunks", "Chats", "Passages"),
+    ("files", "Notes", "Files"),
+    ("days", "Notes", "Daily notes"),
+    ("dreams", "Notes", "Dreams"),
+    ("me", "You", ""),
+)
+
+
 @pytest.mark.rule("WO-20")
 async def test_the_parts_of_memory_stand_in_two_rows_that_never_wrap(house: House) -> None:
     chat = await settled(house, waits=False)
@@ -359,8 +374,17 @@ async def test_the_parts_of_memory_stand_in_two_rows_that_never_wrap(house: Hous
             for links in (".tab", ".tab-below"):
                 tops = await tab.page.locator(links).evaluate_all("(found) => found.map((each) => each.getBoundingClientRect().top)")
                 assert len(set(tops)) == 1, (width, links)
-        await expect(tab.page.locator(".tab[aria-current]")).to_have_text("Chats")
-        await expect(tab.page.locator(".tab-below[aria-current=page]")).to_have_text("Entries")
+            for here, name in ((".tab[aria-current=true]", "Chats"), (".tab-below[aria-current=page]", "Entries")):
+                await expect(tab.page.locator(here)).to_have_text(name)
+                await expect(tab.page.locator(here)).to_be_in_viewport(ratio=1)
+        await tab.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+        for name, group, page in PARTS:
+            await tab.go(f"memory/{name}")
+            current = tab.page.locator(".tabs-frame [aria-current]")
+            await expect(current).to_have_text([group, page] if page else [group])
+            await expect(tab.page.locator(".tabs-frame [aria-current=page]")).to_have_text(page or group)
+            await expect(current.last).to_be_in_viewport(ratio=1)
+        await show(tab, chat)
         await tab.page.get_by_role("link", name="Passages", exact=True).click()
         await expect(tab.page.locator(".saved-title h2")).to_have_text(PASTS["en"].title)
         assert chat in tab.page.url, "the chat that is open stays open"

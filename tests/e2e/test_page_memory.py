@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.e2e import browser, memory_scenes, page_audit
 from tests.e2e.browser import NARROW, WIDE, House, Tab, house_over
@@ -162,6 +165,33 @@ async def test_an_edit_is_saved_by_keyboard_and_can_be_undone_at_once(house: Hou
         await tab.page.locator(".toast").get_by_role("button", name="Undo").click()
         await expect(tab.page.locator(".file-line")).to_have_count(len(MEMORIES["en"].facts))
         assert file.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.rule("WO-12", "WD-17")
+async def test_what_is_typed_while_a_text_is_being_saved_stays_and_can_be_saved_as_well(house: House) -> None:
+    file = lived(house) / "MEMORY.md"
+    go = asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        if route.request.method == "PUT":
+            await go.wait()
+        await route.continue_()
+
+    async with house.tab() as tab:
+        await tab.page.route("**/api/memory/files/**", slow)
+        await open_file(tab, "MEMORY.md")
+        field = await edit(tab, "- likes tea\n")
+        await field.press("Control+s")
+        await field.press_sequentially("- and ")
+        go.set()
+        await tab.told("MEMORY.md is saved")
+        await expect(field).to_be_focused()
+        await field.press_sequentially("soba")
+        await expect(field).to_have_value("- likes tea\n- and soba")
+        assert file.read_text(encoding="utf-8") == "- likes tea\n"
+        await field.press("Control+s")
+        await expect(tab.page.locator(".file-line")).to_have_text(["likes tea", "and soba"])
+        assert file.read_text(encoding="utf-8").rstrip() == "- likes tea\n- and soba"
 
 
 async def test_unsaved_words_outlive_a_look_at_another_page_and_end_with_cancel(house: House) -> None:
@@ -354,6 +384,14 @@ async def test_a_user_has_a_memory_of_their_own_and_a_guest_by_role_has_none(hou
 # -- daily notes -------------------------------------------------------------------------------------------------------
 
 
+async def test_an_address_of_a_date_that_is_none_opens_the_month_of_today(house: House) -> None:
+    lived(house)
+    async with house.tab() as tab:
+        await tab.go("memory/days/2026-02-30")
+        await expect(tab.page.locator(".day[aria-current=date]")).to_be_visible()
+        await expect(tab.page.locator(".day[aria-pressed=true]")).to_have_count(0)
+
+
 @pytest.mark.rule("WO-12", "WD-67")
 async def test_days_are_walked_by_keyboard_and_open_with_their_sections(house: House) -> None:
     lived(house)
@@ -372,13 +410,41 @@ async def test_days_are_walked_by_keyboard_and_open_with_their_sections(house: H
         await keys.press("PageDown")
         await expect(title).to_have_text(shown)
         await expect(tab.page.locator(".day:focus")).to_have_count(1)
-        for _ in range(2):
+        for back in (1, 2):  # each step may turn to another month, which comes from the gateway
             await keys.press("ArrowLeft")
-        await tab.until("document.activeElement.classList.contains('day')")
+            day = today() - timedelta(days=back)
+            await expect(tab.page.locator(".day:focus")).to_have_attribute("aria-label", re.compile(rf"(?=.*\b{day.day}\b)(?=.*{day:%B})"))
         await keys.press("Enter")
         await expect(tab.page.locator(".day-head h2")).to_be_visible()
         await expect(tab.page).not_to_have_url(f"{house.url}/#/memory/days/{today()}")
         await expect(tab.page.locator(".day[tabindex='0']")).to_have_count(1)
+
+
+@pytest.mark.rule("WO-12")
+async def test_a_month_that_comes_late_does_not_replace_the_one_turned_to_since(house: House) -> None:
+    async with house.tab() as tab:
+        await tab.go("memory/days")
+        title = tab.page.locator(".month-head h2")
+        shown = await title.inner_text()
+        held, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(route: Route) -> None:
+            held.set()
+            await go.wait()
+            await route.continue_()
+
+        month = re.compile(r"/api/memory/days\?")
+        await tab.page.route(month, slow, times=1)
+        await tab.page.get_by_role("button", name="Month before").click()
+        await held.wait()
+        await tab.page.get_by_role("button", name="Month after").click()
+        await expect(title).not_to_have_text(shown)
+        after = await title.inner_text()
+        async with tab.page.expect_response(month) as late:
+            go.set()
+        await (await late.value).finished()
+        await tab.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        await expect(title).to_have_text(after)
 
 
 async def test_a_memory_without_notes_or_dreams_says_what_will_come(house: House) -> None:
@@ -460,4 +526,4 @@ async def test_a_dream_is_asked_for_with_its_days(house: House) -> None:
         await expect(tab.dialog.get_by_label("Days", exact=True)).to_be_focused()
         await tab.dialog.get_by_label("Days", exact=True).fill("5")
         await tab.dialog.get_by_role("button", name="Start").click()
-        await expect(tab.toast).to_have_text("A dream of 5 days has begun")
+        await tab.told("A dream of 5 days has begun")

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e import browser, page_audit, recall_scenes
-from tests.e2e.browser import NARROW, House, Tab, house_over
+from tests.e2e.browser import NARROW, House, Tab, house_over, until
 from tests.e2e.page_look import look
 from tests.e2e.page_scenes import LANGUAGES, LIVES
 from tests.e2e.recall_scenes import PASTS
@@ -108,7 +108,9 @@ async def test_the_record_rule_asks_whether_what_is_kept_goes_too(house: House) 
     chat = await past(house)
     async with house.tab() as tab:
         await show(tab, "conversation", chat)
+        before = await tab.page.get_by_role("switch").element_handle()
         await tab.page.get_by_role("switch").uncheck()
+        await until(lambda: before.evaluate("(node) => node.isConnected"), False)  # what came of it is shown anew
         await expect(tab.page.get_by_role("switch")).not_to_be_checked()
         await tab.page.locator(".segment", has_text="Nothing").click()
         await expect(tab.dialog).to_contain_text("4 passages and every summary")
@@ -154,6 +156,8 @@ async def test_passages_are_forgotten_cleared_in_two_steps_and_brought_back(hous
         passages = tab.page.locator(".chunk")
         await expect(passages).to_have_count(4)
         await expect(tab.page.get_by_text("4 messages wait for a passage")).to_be_visible()
+        await expect(passages.filter(has_text="Embedding unavailable")).to_have_count(4)
+        await expect(tab.page.get_by_text("There is no embedding model")).to_have_count(1)  # why is said once, above
         async with tab.page.expect_download() as coming:
             await _menu(tab, "Save as a file")
         saved = tmp_path / (await coming.value).suggested_filename

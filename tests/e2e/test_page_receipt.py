@@ -86,3 +86,19 @@ async def test_the_receipt_names_the_summaries_and_which_was_an_excerpt(chromium
                     await block.scroll_into_view_if_needed()
                     await look(tab, "receipt-summaries", language, faults)
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.rule("WO-15", "RS-77")
+async def test_the_receipt_says_why_nothing_was_remembered(chromium: Browser, tmp_path: Path) -> None:
+    async with house_over(tmp_path, chromium, config={"recall": {"enabled": "on"}}, name="receipt reasons") as house:
+        chat = await house.me.api.chat()
+        async with house.tab() as tab:
+            for command, why in (("", "nothing earlier to remember"), ("/memory off", "memory is off here")):
+                if command:
+                    await house.me.api.say(chat, command)
+                house.will("Noted.")
+                await house.me.api.say(chat, "The heron sleeps by the lighthouse.")
+                await house.me.api.answers(chat, 2 if command else 1)
+                await opened(tab, chat)
+                await expect(tab.page.locator(".drawer")).to_contain_text(why)
+                await tab.page.reload()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
 from gateway.config import Config
 from memory.embedders.hashed import hash_embedder
 from memory.ports import Embedder
 from tests.e2e import browser, page_audit, saved_scenes
-from tests.e2e.browser import NARROW, WIDE, House, Tab, house_over
+from tests.e2e.browser import NARROW, WIDE, House, Tab, house_over, until
 from tests.e2e.page_look import look
 from tests.e2e.page_scenes import LANGUAGES, LIVES
 from tests.e2e.saved_scenes import SAVED
@@ -272,10 +274,19 @@ async def test_a_full_list_lets_go_of_a_sleeping_memory_only_after_a_yes(chromiu
             await tab.dialog.get_by_label("Memory", exact=True).fill("third")
             await tab.dialog.get_by_role("button", name="Save").click()
             await expect(tab.dialog.locator(".saved-full")).to_contain_text("first")
+            asked = asyncio.Event()
+
+            async def slow(route: Route) -> None:
+                await asked.wait()
+                await route.continue_()
+
+            await tab.page.route("**/api/memories", slow, times=1)
             await tab.dialog.get_by_role("button", name="Save").click()
-            await expect(tab.dialog.locator(".saved-full")).to_contain_text("first")
-            await tab.dialog.get_by_label("Let go of it").check()
-            await tab.dialog.get_by_role("button", name="Save").click()
+            await tab.dialog.get_by_label("Let go of it").check()  # while the answer, which asks for this once more, is on its way
+            async with tab.page.expect_response("**/api/memories") as refused:
+                asked.set()
+            assert (await refused.value).status == 409
+            await tab.dialog.get_by_role("button", name="Save").click()  # it can be pressed again once the answer is shown
             await expect(rows(tab)).to_have_text(["third", "second"])
 
 
@@ -403,15 +414,45 @@ async def test_learning_privacy_and_sharing_are_switched(house: House) -> None:
         learning = tab.page.locator(".saved-body").first.get_by_role("switch", name="Yume")
         for wanted in (False, True):
             await learning.set_checked(wanted)
-            await expect(tab.toast.last).to_contain_text("again" if wanted else "neither")
+            await tab.told(re.compile("again" if wanted else "neither"))
             switches = await house.me.api.get("/api/memory/switches")
             assert {(each["learn"], each["use"]) for each in switches["characters"]} == {(wanted, wanted)}
         await tab.page.locator(".segment", has_text="No memory").click()
         await expect(tab.page.get_by_text("neither used nor saved there")).to_be_visible()
         await tab.page.get_by_role("switch", name="Use my private memories").check()
         await expect(tab.page.get_by_role("switch", name="Use my private memories")).to_be_checked()
+
+        async def kept() -> tuple[str, bool]:
+            switches = await house.me.api.get("/api/memory/switches")
+            return switches["privacy"], switches["share_private"]
+
+        await until(kept, ("partial", True))
+
+
+@pytest.mark.rule("SM-87", "WO-12")
+async def test_what_is_flipped_last_stands_and_the_focus_stays(house: House) -> None:
+    sent: list[str] = []
+    go = asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        if route.request.method == "PATCH":
+            sent.append(route.request.post_data or "")
+            await go.wait()
+        await route.continue_()
+
+    async with house.tab() as tab:
+        await open_list(tab, "switches")
+        await tab.page.route("**/api/memory/switches", slow)
+        learning = tab.page.locator(".saved-body").first.get_by_role("switch", name="Yume")
+        await learning.uncheck()
+        await learning.check()
+        go.set()
+        await tab.told(re.compile("again"))
+        await expect(learning).to_be_checked()
+        await expect(learning).to_be_focused()
+        assert [json.loads(each)["characters"]["default"]["learn"] for each in sent] == [False, True]
         switches = await house.me.api.get("/api/memory/switches")
-        assert (switches["privacy"], switches["share_private"]) == ("partial", True)
+        assert [each["learn"] for each in switches["characters"]] == [True]
 
 
 @pytest.mark.rule("SM-85", "WO-23")

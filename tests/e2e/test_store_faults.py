@@ -21,7 +21,7 @@ from tests.e2e.mounts import FILLER, fill, small_disk
 from tests.e2e.peer import Peer
 from tests.e2e.peer_channel import EDITS
 from tests.e2e.test_crash_matrix import BEGINNING, STALLED, asked, echo
-from tests.peers.model.replies import Pause, delta, stream
+from tests.peers.model.replies import Until, delta, stream
 from tests.peers.model.server import FakeModel
 from tests.ports import free_port
 
@@ -84,7 +84,8 @@ async def test_a_full_disk_is_said_and_waited_for_and_loses_nothing(
 ) -> None:
     household.speak_to(model)
     long = "words " * 3_000  # so that they need room
-    model.respond = lambda _: stream(delta(BEGINNING), Pause(1.5), delta(f"{long}end"), delta(finish="stop"))
+    go = asyncio.Event()
+    model.respond = lambda _: stream(delta(BEGINNING), Until(go), delta(f"{long}end"), delta(finish="stop"))
     with room(household) as (fill_up, make_room):
         running = await household.start(model="", peer=peer.port, abilities=(EDITS,))
         await household.web.say(household.chat, "acknowledged")
@@ -97,6 +98,7 @@ async def test_a_full_disk_is_said_and_waited_for_and_loses_nothing(
             assert refused.status == 503
             assert (await refused.json())["error"]["message"] == CANNOT_STORE
             assert int(refused.headers["Retry-After"]) > 0
+        go.set()
         await peer.says("other", long)
         await until(lambda: "cannot be stored now" in running.log)
         await until(lambda: "channel peer:main: the database cannot be used now" in running.log)

@@ -141,11 +141,11 @@ async def house(sqlite: Database) -> AsyncGenerator[tuple[House, str]]:
     settings = OfficialSettings(app_id=APP_ID, token=TOKEN, aes_key=KEY)
 
     def make() -> OfficialChannel:
-        return OfficialChannel(settings, vault=Kept(), account=Account(channel="wechat_official"), say=speak, second=0.1)
+        return OfficialChannel(settings, vault=Kept(), account=Account(channel="wechat_official"), say=speak)
 
     house = House(
         db=sqlite, account=Account(channel="wechat_official"), make=make, script=lambda text: (0, [f"Re: {text}]]>"]),
-        clock=lambda: datetime.now(UTC), second=0.1,
+        clock=lambda: datetime.now(UTC), second=1.0,
     )  # fmt: skip
     urls: list[str] = []
     async with house.running(urls.append):

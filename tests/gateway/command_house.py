@@ -35,6 +35,7 @@ from gateway.foretelling import Foretold
 from gateway.gate import Gates
 from gateway.indexing import Indexing, IndexSettings
 from gateway.intake import CommandCall, Received, Setting, receive
+from gateway.jobs.table import JobRow
 from gateway.lanes import Holding, Lanes, RunningTurn
 from gateway.language import from_tag, guess
 from gateway.link_files import LinkFiles
@@ -110,7 +111,7 @@ class FakeHouse:
     def model_name(self) -> str:
         return "scripted"
 
-    async def job_rows(self, limit: int) -> list[dict[str, Any]]:
+    async def job_rows(self, limit: int) -> list[JobRow]:
         return []
 
     async def job_counts(self) -> dict[str, int]:

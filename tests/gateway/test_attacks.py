@@ -19,13 +19,18 @@ from tests.harness import Running, eventually, running
 async def test_an_answer_to_words_that_were_edited_away_never_joins_the_talk(tmp_path: Path, edited: int) -> None:
     go = asyncio.Event()
     script = iter(["first answer", [Say("late answer"), Until(go)], "new answer"])
-    async with running(tmp_path, ScriptedModel(lambda _request: next(script))) as gateway:
+    model = ScriptedModel(lambda _request: next(script))
+    async with running(tmp_path, model) as gateway:
         chat = await gateway.chat()
         await gateway.say(chat, "one")
         await gateway.answers(chat)
         await gateway.say(chat, "two")
         asked = [message["id"] for message in await gateway.messages(chat) if message["role"] == "user"]
-        await asyncio.sleep(0.1)
+
+        async def begun() -> bool:
+            return len(model.requests) == 2
+
+        await eventually(begun)
         await gateway.say(chat, "instead", replaces=asked[1 - edited])
         go.set()
 

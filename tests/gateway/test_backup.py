@@ -263,10 +263,12 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
     "a way out": lambda db: packed({MANIFEST: manifest(), DATABASE: db, "workspace/../../../evil.md": b"x"}),
     "a root": lambda db: packed({MANIFEST: manifest(), DATABASE: db, "/tmp/evil.md": b"x"}),
     "a file beside": lambda db: packed({MANIFEST: manifest(), DATABASE: db, "config.json": b"{}"}),
+    "a top folder that is above": lambda db: packed({MANIFEST: manifest(), DATABASE: db, "../evil.md": b"x"}),
     "a link": lambda db: packed({MANIFEST: manifest(), DATABASE: db}, odd=link("workspace/link.md", "/etc/passwd")),
 }
 
 
+@pytest.mark.case("WP-19")
 @pytest.mark.rule("WO-39", "RL-34")
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_no_whole_archive_of_ours_is_refused_and_nothing_changes(empty_sqlite: Path, tmp_path: Path, kind: str) -> None:

@@ -145,6 +145,7 @@ async def test_where_sends_are_counted_nothing_is_said_about_waiting(tmp_path: P
         await chat.shows(["Re: first", "Re: second"])
 
 
+@pytest.mark.case("SC-25")
 @pytest.mark.rule("CH-70", "CH-60")
 async def test_other_people_in_a_group_wait_their_turn(tmp_path: Path) -> None:
     go = asyncio.Event()

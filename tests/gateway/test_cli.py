@@ -32,6 +32,8 @@ from gateway.doctor.examining import examine
 from gateway.doctor.finding import Finding, Verdict
 from memory.instance_lock import InstanceLock
 from tests.harness import eventually
+from tests.patience import patience
+from tests.peers.model.faults import FAULTS
 from tests.peers.model.replies import Hang, Reply, delta, stream, text
 from tests.peers.model.server import FakeModel
 
@@ -105,7 +107,7 @@ async def start(*words: str, env: Mapping[str, str] | None = None) -> Process:
 async def yumegate(*words: str, config: Path | None = None, stdin: str = "", env: Mapping[str, str] | None = None) -> Result:
     """A command in a child process."""
     process = await start(*words, *(("--config", str(config)) if config else ()), env=env)
-    async with asyncio.timeout(LIMIT_S):
+    async with asyncio.timeout(patience(LIMIT_S)):
         out, err = await process.communicate(stdin.encode())
     assert process.returncode is not None
     encoding = (env or {}).get("PYTHONIOENCODING", "utf-8")
@@ -128,7 +130,11 @@ class Child:
 
     def replies(self) -> list[dict[str, Any]]:
         """The requests for replies, titles apart."""
-        return [request.body for request in self.server.requests if "title" not in request.body["messages"][0]["content"]]
+        return [request.body for request in self.server.requests if is_reply(request.body)]
+
+
+def is_reply(body: dict[str, Any]) -> bool:
+    return "title" not in body["messages"][0]["content"]
 
 
 @asynccontextmanager
@@ -149,7 +155,7 @@ async def gateway(folder: Path, empty_sqlite: Path) -> AsyncIterator[Child]:
         async with asyncio.TaskGroup() as group:
             group.create_task(read_errors(process.stderr))
             try:
-                async with asyncio.timeout(LIMIT_S):
+                async with asyncio.timeout(patience(LIMIT_S)):
                     while "/login/" not in "".join(told):
                         line = await process.stdout.readline()
                         assert line, "".join(written)
@@ -160,7 +166,7 @@ async def gateway(folder: Path, empty_sqlite: Path) -> AsyncIterator[Child]:
             finally:
                 if process.returncode is None:
                     process.terminate()
-                async with asyncio.timeout(LIMIT_S):
+                async with asyncio.timeout(patience(LIMIT_S)):
                     await process.wait()
         assert process.returncode in (0, -signal.SIGKILL), "".join(written)
         assert MARK not in "".join(written) + "".join(told)
@@ -244,7 +250,7 @@ async def test_small_commands_load_nothing_heavy(ready: Path, words: tuple[str, 
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-X", "importtime", "-m", "gateway", *words, "--config", str(ready), cwd="/", env=environment(), stdout=PIPE, stderr=PIPE
     )  # fmt: skip
-    async with asyncio.timeout(LIMIT_S):
+    async with asyncio.timeout(patience(LIMIT_S)):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     timed = [line for line in err.decode().splitlines() if line.startswith("import time:")]
@@ -336,6 +342,7 @@ async def test_commands_ask_the_gateway_that_runs(plain: Child) -> None:
     assert (fault.code, fault.out) == (1, "") and "4711" in fault.err
 
 
+@pytest.mark.case("VX-10")
 @pytest.mark.rule("WD-120")
 @beside_the_gateway
 async def test_a_second_gateway_on_the_same_data_is_refused_naming_the_first(plain: Child) -> None:
@@ -378,7 +385,7 @@ async def test_a_piped_talk_prints_each_answer_and_ends_with_its_input(plain: Ch
     answers = iter(["Hello there.", "夢です。", "red \x1b[31m and \x07bell\x1b]0;title\x07"])
 
     def respond(body: dict[str, Any]) -> Reply:
-        return text(next(answers), chunks=2) if body["messages"][0]["content"].startswith("You are") else text("Title")
+        return text(next(answers), chunks=2) if is_reply(body) else text("Title")
 
     plain.server.respond = respond
     first = await yumegate("chat", config=plain.config, stdin="hi\n\nもう一度\n/version\nsigns\n")
@@ -386,8 +393,8 @@ async def test_a_piped_talk_prints_each_answer_and_ends_with_its_input(plain: Ch
     *lines, signs = first.out.splitlines()
     assert lines == ["Hello there.", "夢です。", "Yumegate 0.1.0"]
     assert signs == "red [31m and bell]0;title"
-    plain.server.respond = lambda _: text("Again.")
-    plain.server.will_fail("401")
+    replies = iter([*FAULTS["401"], text("Again.")])
+    plain.server.respond = lambda body: next(replies) if is_reply(body) else text("Title")
     second = await yumegate("chat", config=plain.config, stdin="and\nonce more\n/quit\nnever said\n")
     assert second.out == "The model is not set up correctly. The operator can see what to do.\nAgain.\n"
     said = [message["content"] for message in plain.replies()[-1]["messages"] if message["role"] == "assistant"]
@@ -402,21 +409,25 @@ async def test_a_piped_talk_prints_each_answer_and_ends_with_its_input(plain: Ch
 @beside_the_gateway
 async def test_ctrl_c_stops_the_answer_and_a_second_one_leaves(plain: Child) -> None:
     plain.server.respond = lambda _: stream(delta("It begins"), Hang())
-    before = len(plain.server.requests)
+    token = here("token", "create", "--name", "beside", config=plain.config).last
     process = await start("chat", "--config", str(plain.config))
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"tell me a long story\n")
     await process.stdin.drain()
 
-    async def asked() -> bool:
-        return len(plain.server.requests) > before
+    async def asked() -> int:
+        return next((at for at, request in enumerate(plain.server.requests) if "a long story" in str(request.body["messages"][-1])), 0)
 
-    await eventually(asked, within_s=LIMIT_S)
-    await asyncio.sleep(0.3)
+    number = await eventually(asked, within_s=LIMIT_S)
+    async with aiohttp.ClientSession(plain.url, headers={"Authorization": f"Bearer {token}"}) as http, asyncio.timeout(patience(LIMIT_S)):
+        async with http.get("/api/chats") as answer:
+            chat = next(one["id"] for one in (await answer.json())["chats"] if one["title"] == "Terminal")
+        async with http.get(f"/api/chats/{chat}/events") as events:
+            await events.content.readuntil(b"event: delta")  # the gateway has the words that will stand there
     process.send_signal(signal.SIGINT)
-    async with asyncio.timeout(LIMIT_S):
+    async with asyncio.timeout(patience(LIMIT_S)):
         assert (await process.stdout.readline()).decode() == "It begins\n"
-        assert await plain.server.outcome(before) == "left"
+        assert await plain.server.outcome(number) == "left"
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()
     assert (process.returncode, out, err) == (0, b"", b"")
@@ -444,7 +455,7 @@ async def test_on_a_terminal_words_are_shown_as_they_come(plain: Child) -> None:
         go_on.set()
 
     async def until(words: str) -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(patience(LIMIT_S)):
             while words not in shown:
                 go_on.clear()
                 await go_on.wait()
@@ -457,7 +468,7 @@ async def test_on_a_terminal_words_are_shown_as_they_come(plain: Child) -> None:
         process.send_signal(signal.SIGINT)
         await until("The capital \r\n> ")
         os.write(outer, b"/quit\n")
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(patience(LIMIT_S)):
             assert process.stderr is not None
             assert (await process.wait(), await process.stderr.read()) == (0, b"")
     finally:
@@ -478,7 +489,7 @@ async def test_a_killed_gateway_is_told_by_its_talk_and_leaves_a_store_that_doct
 
         await eventually(asked, within_s=LIMIT_S)
         child.process.kill()
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(patience(LIMIT_S)):
             out, err = await process.communicate()
         assert b"cannot be talked with" in out and b"Traceback" not in err
         data = tmp_path / "workspace" / ".yumegate"

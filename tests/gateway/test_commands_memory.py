@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from gateway import followups
 from gateway.jobs.table import Job, JobRow, State, enqueue
+from gateway.language import LANGUAGES, say
 from gateway.tasks import Wanted
 from memory import conversations, proposal_store
 from memory.database import Database
@@ -256,6 +257,15 @@ async def test_a_days_record_is_shown(house: CommandHouse, line: str, there: boo
     said = await house.says(line)
     assert ("Went to the sea" in said) is there
     assert there or said == "Nothing stands in the notes of 2026-03-08 yet."
+
+
+@pytest.mark.rule("WD-23")
+async def test_a_record_or_a_diary_that_is_no_text_is_said_in_the_persons_language(house: CommandHouse, tmp_path: Path) -> None:
+    for path, line in (("memory/2026-03-07.md", "/summary 2026-03-07"), ("memory/dreams/2026-03-07.md", "/memory diary 2026-03-07")):
+        house.write(path, "text")
+        (tmp_path / "workspace" / path).write_bytes(b"\xff\xfe")
+        for language in LANGUAGES:
+            assert await house.says(line, language=language) == say(language, "error_file_unreadable")
 
 
 async def test_knowledge_is_counted_listed_and_switched_for_its_scope(both: CommandHouse) -> None:
@@ -569,7 +579,7 @@ async def test_a_summary_that_must_be_tried_again_says_so_once_and_then_what_cam
         await house.results()
         house.clock.advance(minutes=1)
     told = await house.notices(await house.chat_of())
-    assert told[-1] == "It could not be summarised yet (ModelBusy); it is tried again."
+    assert told[-1] == "It could not be summarised yet (the model is busy or cannot be reached); it is tried again."
     assert told.count(told[-1]) == 1
     house.script = each_said
     house.clock.advance(hours=1)
@@ -620,10 +630,10 @@ def _row(state: State = "done", **result: object) -> JobRow:
         ("dream", _row(skipped="nothing new"), "Nothing new to dream about."),
         ("dream", _row(skipped="model"), "demo model cannot tend a memory"),
         ("dream", _row("parked"), "The dream failed and changed nothing."),
-        ("dream", _row("waiting"), "The dream could not be finished yet (ModelBusy)"),
+        ("dream", _row("waiting"), "The dream could not be finished yet (the model is busy or cannot be reached)"),
         ("dream", _row(refused={"lost": 14, "total": 40, "limit": 10}), "14 of 40 lines would go, limit 10"),
-        ("summary", _row("parked"), "could not be summarised yet (ModelBusy)"),
-        ("rebuild", _row("parked"), "could not be built anew (ModelBusy)"),
+        ("summary", _row("parked"), "could not be summarised yet (the model is busy or cannot be reached)"),
+        ("rebuild", _row("parked"), "could not be built anew (the model is busy or cannot be reached)"),
         ("rebuild", _row(before=[1, 2], after=[3, 4], vectors="no answer"), "It finds words only: no answer"),
         ("export", _row("cancelled"), "The archive could not be made."),
     ],

@@ -163,7 +163,7 @@ async def test_jobs_of_this_chat_are_listed_with_their_reasons(house: CommandHou
     for of, date in ((chat, "2026-03-05"), (other, "2026-03-06")):
         await house.do(lambda c, of=of, date=date: enqueue(c, Job(kind="day-row", key=f"{of.id}:{date}", payload={"date": date})))
     await house.do(lambda c: c.execute(sa.text("UPDATE jobs SET error_class = 'ModelBusy'")))
-    assert await house.says("/memory jobs") == "- summary of the day 2026-03-05: waiting · ModelBusy"
+    assert await house.says("/memory jobs") == "- summary of the day 2026-03-05: waiting · the model is busy or cannot be reached"
 
 
 @pytest.mark.rule("RS-47", "RS-48")

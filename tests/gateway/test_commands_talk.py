@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from agent.llm.scripted import ScriptedModel
 from gateway import audit
+from gateway.chat_reach import ChatReach
 from gateway.config import Config
 from gateway.language import say
 from gateway.logs import Redactor
@@ -19,9 +20,11 @@ from gateway.overrides import NotSettable, applied, effective, parsed, settable,
 from gateway.version import VERSION
 from memory import blocks, conversations, coverage
 from memory.database import Database
+from memory.ids import PersonId
 from memory.schema import jobs
+from memory.scopes import Scope
 from tests.conftest import FakeClock
-from tests.gateway.command_house import CommandHouse, command_house
+from tests.gateway.command_house import CommandHouse, command_house, person_id
 from tests.gateway.nights import each_said
 from tests.harness import Running, eventually, running
 
@@ -37,6 +40,10 @@ async def both(database: Database, tmp_path: Path, clock: FakeClock) -> AsyncGen
     """On both databases."""
     async with command_house(database, tmp_path, clock) as made:
         yield made
+
+
+async def nobody_manages(_scope: Scope, _ids: frozenset[str]) -> frozenset[str]:
+    return frozenset()
 
 
 async def turns(house: CommandHouse, count: int, **who: object) -> None:
@@ -127,7 +134,12 @@ async def test_a_new_conversation_leaves_the_old_one_to_be_summarised_and_keeps_
     assert fresh.id != old.id
     assert fresh.title == "another matter"
     assert not fresh.memory_on, "who wanted no memory here still wants none"
-    assert await house.do(partial(conversations.conversation, conversation_id=old.id)) is not None
+    reach, me = ChatReach(db=house.db, managers=nobody_manages), await house.persons.person(PersonId(person_id("owen")))
+    assert me is not None
+    assert {each.chat.id for each in await reach.of(me)} == {old.id, fresh.id}, "both stay listed"
+    assert (await reach.open(me, old.id)).chat.id == old.id
+    said = await house.do(partial(conversations.page, conversation_id=old.id, before=2**62, limit=10))
+    assert [message.text for message in said][:2] == ["the cat is called Shiro", "Noted."]
     left = await house.do(partial(coverage.uncovered, scope="root"))
     assert [talk.text for talk in left] == ["the cat is called Shiro", "Noted."]
     assert {talk.conversation_id for talk in left} == {old.id}

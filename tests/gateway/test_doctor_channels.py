@@ -26,6 +26,7 @@ def config(**discord: Any) -> Config:
     return Config.model_validate({"channels": {"discord": discord}}, strict=False)
 
 
+@pytest.mark.case("DC-04")
 @pytest.mark.rule("CH-180", "WO-35")
 async def test_a_bot_that_gets_no_words_in_servers_is_told_of_with_the_switch_by_its_name(server: FakeDiscord) -> None:
     account = {"enabled": True, "token": TOKEN, "api_base": server.url}

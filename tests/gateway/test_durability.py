@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 import sqlalchemy as sa
 
-from agent.llm.scripted import Say, ScriptedModel
+from agent.llm.scripted import Say, ScriptedModel, Until
 from channels.errors import ConnectionLost
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Address, EventKind, InboundEvent
@@ -28,10 +28,6 @@ from tests.harness import eventually, loopback_plan, running
 
 T = TypeVar("T")
 REPLY = "A long enough answer, so that a preview of it appears before its end."
-
-
-def slowly(_request: object) -> Sequence[Any]:
-    return [Say(REPLY, chars=10, pause_s=0.1)]
 
 
 class Fragile(Database):
@@ -134,7 +130,7 @@ async def test_a_message_whose_channel_was_rebuilt_while_it_was_stored_is_answer
 async def test_a_chat_that_is_deleted_while_it_is_answered_leaves_no_fault_and_nothing_running(
     tmp_path: Path, store: Databases, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running(tmp_path, ScriptedModel(slowly), database=store) as gateway:
+    async with running(tmp_path, ScriptedModel([[Say("Once "), Until(asyncio.Event())]]), database=store) as gateway:
         chat = await gateway.chat()
         await gateway.say(chat, "hello")
         await gateway.events(chat, until="delta")
@@ -196,6 +192,14 @@ class Broken(LoopbackChannel):
         self._methods = methods
         self._error = error or KeyError("a bug of the adapter")
         self._failed = False
+        self.begun, self.failed = asyncio.Event(), asyncio.Event()  # a preview was ordered; a method has failed
+
+    def replies(self, _request: object) -> Sequence[Any]:
+        """An answer that is previewed, grows, and ends when a method has failed."""
+        if self._methods != ("typing",):  # a sign that may come before the model is asked
+            self.begun.clear()
+            self.failed.clear()
+        return [Say(REPLY[:30]), Until(self.begun), Say(REPLY[30:50]), Until(self.failed), Say(REPLY[50:])]
 
     async def was_asked(self) -> bool:
         return self._failed
@@ -203,11 +207,15 @@ class Broken(LoopbackChannel):
     def _fail(self, method: str) -> None:
         if method in self._methods:
             self._failed = True
+            self.begun.set()
+            self.failed.set()
             raise self._error
 
     async def send(self, part: OutboundPart) -> SendOutcome:
         self._fail("preview" if part.part_id.endswith(".preview") else "send")
-        return await super().send(part)
+        sent = await super().send(part)
+        self.begun.set()
+        return sent
 
     async def edit(self, address: Address, message_id: str, part: OutboundPart) -> SendOutcome:
         self._fail("edit" if part.part_id.endswith(".preview") else "last edit")
@@ -226,9 +234,10 @@ class Broken(LoopbackChannel):
 @pytest.mark.parametrize("method", ["typing", "preview", "edit"])
 async def test_an_adapter_that_fails_at_a_sign_still_brings_the_answer(tmp_path: Path, platform: LoopbackPlatform, method: str) -> None:
     """Nobody can tell what became of a preview that was on its way, so the answer says that it may be a second copy."""
-    model = ScriptedModel(slowly)
+    broken = Broken(platform, method)
+    model = ScriptedModel(broken.replies)
     answer = f"{REPLY}\n{say('en', 'sent_again')}" if method == "preview" else REPLY
-    async with running(tmp_path, model, channels=(plan(lambda: Broken(platform, method)),)):
+    async with running(tmp_path, model, channels=(plan(lambda: broken),)):
         platform.says("c", "hello")
         await shows(platform, answer)
         platform.says("c", "and again")
@@ -240,9 +249,13 @@ async def test_an_adapter_that_fails_at_a_sign_still_brings_the_answer(tmp_path:
 async def test_a_preview_that_cannot_be_noted_now_does_not_cost_the_answer(
     tmp_path: Path, store: Databases, platform: LoopbackPlatform
 ) -> None:
-    async with running(tmp_path, ScriptedModel(slowly), channels=(loopback_plan(platform),), database=store):
+    go = asyncio.Event()
+    model = ScriptedModel([[Say(REPLY[:30]), Until(go), Say(REPLY[30:])]])
+    async with running(tmp_path, model, channels=(loopback_plan(platform),), database=store):
         store.last.fault = at("turns WHERE preview_ids IS NOT NULL", StoreUnavailable("full"))
         platform.says("c", "hello")
+        await shows(platform, REPLY[:30].strip())
+        go.set()
         await shows(platform, REPLY)
         assert platform.shown[0].edits > 0
 

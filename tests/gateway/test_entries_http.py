@@ -357,4 +357,4 @@ async def test_an_automatic_entry_that_cannot_be_made_is_told_with_its_reason(ho
 
     store(house.gateway, fails)
     _, found = await house.call("GET", f"/chats/{chat}/entries")
-    assert found["stuck"] == [{"what": "automatic", "state": "failed", "reason": "InvalidOutput"}]
+    assert found["stuck"] == [{"what": "automatic", "state": "failed", "reason": "the model’s answer could not be used"}]

@@ -72,6 +72,24 @@ async def test_whether_a_mention_is_needed_is_settled_for_each_group(house: Comm
     assert await rule(house, mentioned=False) == "not-mentioned"
 
 
+@pytest.mark.case("CF-12")
+@pytest.mark.rule("CH-115", "CH-116")
+async def test_the_operator_sees_of_each_group_what_holds_and_who_said_so(house: CommandHouse) -> None:
+    async def seen() -> dict[str, tuple[str, bool, str]]:
+        return {each.platform_space_id: (each.answered, each.mention, each.mention_from) for each in await house.company.places.groups()}
+
+    assert await seen() == {}
+    for group in ("g1", "g2"):
+        await house.says("/allow", by="ada", group=True, chat=group)
+    assert await seen() == {"g1": ("command", True, "default"), "g2": ("command", True, "default")}
+    await house.says("/allow mention off", by="ada", group=True)
+    await house.says("/allow mention on", by="ada", group=True, chat="g2")
+    assert await seen() == {"g1": ("command", False, "command"), "g2": ("command", True, "command")}
+    house.rules = Rules(groups=frozenset({"g1"}), mention_needed=False)
+    await house.says("/allow off", by="ada", group=True, chat="g2")
+    assert await seen() == {"g1": ("config", False, "command"), "g2": ("no", True, "command")}
+
+
 @pytest.mark.rule("CH-116", "CH-117")
 async def test_what_is_not_answered_in_a_group_is_not_stored_as_text(house: CommandHouse) -> None:
     await rule(house, "words of a closed group")
@@ -113,6 +131,7 @@ async def test_the_owner_gives_roles_by_id(house: CommandHouse) -> None:
     assert await house.says("/role uma user", by="ada") == "door: role"
 
 
+@pytest.mark.case("WP-07")
 @pytest.mark.rule("CH-111")
 async def test_a_name_gives_nobody_a_role_and_two_of_a_name_are_told_apart(house: CommandHouse) -> None:
     received = await house.receive(house.event("hi", by="u77", group=True, sender_name="Ann Lee"))

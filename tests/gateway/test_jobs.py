@@ -791,16 +791,31 @@ async def test_an_answer_that_arrives_after_a_cancel_is_kept(desk: Desk) -> None
 
 
 async def test_a_job_of_this_process_starts_at_once_and_one_from_elsewhere_at_the_next_look(desk: Desk, sleep: Sleeper) -> None:
-    async with running(desk, sleep, {"note": returning(JobResult())}) as runner:
-        await eventually(lambda: asked(sleep, POLL_S))
+    written = 0
+
+    class Counted(Database):
+        async def write(self, work: Callable[[sa.Connection], T]) -> T:
+            nonlocal written
+            result = await super().write(work)
+            written += 1
+            return result
+
+    async def at_rest(count: int) -> bool:
+        return written == count
+
+    database = Counted(desk.database.url.render_as_string(hide_password=False))
+    async with running(desk, sleep, {"note": returning(JobResult())}, database=database) as runner:
+        await eventually(lambda: at_rest(1))
         await desk.enqueue()
         runner.wake()
         await desk.becomes("done")
+        await eventually(lambda: at_rest(5))  # claimed, finished, and each time looked for another in vain
         await desk.enqueue(key="2")
         await asyncio.sleep(0.05)
         assert await desk.state(key="2") == "waiting"
         await sleep.advance(seconds=POLL_S)
         await desk.becomes("done", key="2")
+    await database.close()
 
 
 async def asked(sleep: Sleeper, seconds: float) -> bool:

@@ -385,6 +385,49 @@ async def test_stop_all_also_empties_the_queue() -> None:
     assert played.words == [["runs"]]
 
 
+@pytest.mark.rule("CH-60", "DL-14")
+@quick
+async def test_a_command_ends_only_what_came_before_it() -> None:
+    played = Played(turn_s=5)
+    async with asyncio.TaskGroup() as group:
+        lanes = Lanes(group, played.run)
+        lanes.put(item("runs"), AT_ONCE)
+        await asyncio.sleep(1)
+        steers, waits, later = item("steers"), item("waits", person="bob"), item("later", person="bob")
+        lanes.put(steers, AT_ONCE, may_steer=True)
+        lanes.put(waits, AT_ONCE)
+        lanes.put(later, AT_ONCE)
+        running = lanes.running("c1")
+        assert running is not None
+        lanes.discard("c1", before=running.items[0].row_id)
+        assert not running.stopped, "it came later"
+        assert [dropped.text for dropped in lanes.drop_waiting("c1", before=later.row_id)] == ["waits", "steers"]
+        lanes.discard("c1", before=later.row_id)
+        assert running.discarded
+    assert played.words == [["runs"], ["later"]]
+
+
+@pytest.mark.rule("CH-65", "CH-70")
+@quick
+async def test_what_steered_in_vain_is_not_joined_with_what_was_said_after_a_command() -> None:
+    played = Played(turn_s=5)
+    async with asyncio.TaskGroup() as group:
+        lanes = Lanes(group, played.run)
+        lanes.put(item("runs"), HOLD)
+        await asyncio.sleep(HOLD.quiet_s + 1)
+        lanes.put(item("steers"), HOLD, may_steer=True)
+        lanes.flush("c1")
+        lanes.put(item("after"), HOLD)
+    assert played.words == [["runs"], ["steers"], ["after"]]
+
+
+@pytest.mark.rule("CH-70", "WD-9")
+def test_words_of_another_memory_do_not_steer_a_turn() -> None:
+    turn = RunningTurn(items=(item("x", scope="people/p"),))
+    assert turn.may_take(item("y", scope="people/p"))
+    assert not turn.may_take(item("y"))
+
+
 # Edited and deleted while it waits
 
 

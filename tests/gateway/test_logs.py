@@ -39,6 +39,14 @@ def test_a_line_carries_its_delivery(form: str) -> None:
     assert "d-1" in first and "d-1" not in second
 
 
+@pytest.mark.case("CF-03")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_line_says_words_in_their_own_letters(form: str) -> None:
+    stream = written(form)
+    log.info("%s wrote", "你好 😀")
+    assert "你好 😀 wrote" in stream.getvalue()
+
+
 @pytest.mark.rule("RL-32")
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_known_secret_stands_in_no_line_wherever_it_came_from(form: str) -> None:

@@ -55,6 +55,8 @@ async def test_a_month_lists_the_days_that_have_something(tmp_path: Path) -> Non
         put(gateway, "memory/dreams/2026-03-08.md", "A dream.\n")
         put(gateway, "memory/dreams/2026-03-11.md", "A dream.\n")
         put(gateway, "memory/notes.md", "- of no day\n")
+        put(gateway, "memory/2026-02-30.md", "- of a date that is none\n")
+        put(gateway, "memory/dreams/2026-02-30.md", "A dream of no night.\n")
         _, month = await call(gateway, "GET", "days", params={"month": "2026-03"})
         assert month["months"] == ["2026-03", "2026-04"]
         assert [(each["date"], each["lines"], each["daily"], each["diary"]) for each in month["days"]] == [
@@ -63,6 +65,10 @@ async def test_a_month_lists_the_days_that_have_something(tmp_path: Path) -> Non
         _, empty = await call(gateway, "GET", "days", params={"month": "2025-01"})
         assert (empty["days"], empty["months"]) == ([], ["2026-03", "2026-04"])
         assert len((await call(gateway, "GET", "days"))[1]["month"]) == 7
+        assert (await call(gateway, "GET", "days", params={"month": "2026-02"}))[1]["days"] == []
+        _, listed = await call(gateway, "GET", "files")
+        roles = {each["path"]: each["role"] for each in listed["files"]}
+        assert {roles[path] for path in ("memory/notes.md", "memory/2026-02-30.md", "memory/dreams/2026-02-30.md")} == {"other"}
         assert (await call(gateway, "GET", "days/2026-03-10"))[0] == 422
         assert (await call(gateway, "GET", "days/2026-03-11"))[1]["sections"] == []
 

@@ -130,6 +130,7 @@ async def test_a_limit_of_the_client_is_kept_even_when_nothing_fits_into_it(tmp_
         assert [request.max_output_tokens for request in model.requests] == [500]
 
 
+@pytest.mark.case("WP-20", "WP-21")
 async def test_pictures_come_as_data_urls_and_are_never_fetched(tmp_path: Path) -> None:
     def picture(url: str) -> Any:
         return [{"role": "user", "content": [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": url}}]}]
@@ -138,7 +139,10 @@ async def test_pictures_come_as_data_urls_and_are_never_fetched(tmp_path: Path) 
         await client.chat.completions.create(model="default", messages=picture(f"data:image/jpeg;base64,{PNG}"))
         (image,) = model.requests[0].messages[-1].images
         assert (image.mime, image.data) == ("image/png", PNG)
-        for url in ("https://127.0.0.1/x.png", "data:image/png;base64,no!", "data:text/plain;base64,aGk=", "data:image/png,x", "file:///etc/passwd"):
+        for url in (
+            "https://127.0.0.1/x.png", "http://169.254.169.254/latest/meta-data/", "file:///etc/passwd", "data:image/png;base64,no!",
+            "data:text/plain;base64,aGk=", "data:image/png,x",
+        ):  # fmt: skip
             with pytest.raises(openai.BadRequestError) as caught:
                 await client.chat.completions.create(model="default", messages=picture(url))
             assert caught.value.param == "messages.0.content"

@@ -185,7 +185,7 @@ async def test_overview_jobs_and_configuration_have_the_documented_form(house: H
     ]  # fmt: skip
     assert (overview["jobs"], overview["config"]["faults"]) == ({"waiting": 1, "running": 0, "parked": 0}, [])
     _, jobs = await ask(house, admin, "GET", "/api/operator/jobs")
-    assert set(jobs["jobs"][0]) == {"id", "kind", "key", "scope", "state", "attempts", "not_before", "error_class", "result", "updated_at"}
+    assert set(jobs["jobs"][0]) == {"id", "kind", "key", "scope", "state", "attempts", "not_before", "error_class", "error", "result", "updated_at"}
     assert jobs["schedule"] == [{"kind": "dream", "scope": "root", "next_run": "2026-03-15T09:00:00Z", "zone": "Asia/Tokyo"}]
     assert (await ask(house, admin, "GET", "/api/operator/jobs?state=waiting"))[1]["jobs"] == []
     assert (await ask(house, admin, "GET", "/api/operator/jobs?state=mad"))[0] == 400

@@ -74,6 +74,9 @@ def test_every_text_that_a_module_asks_for_is_there() -> None:
 @pytest.mark.rule("WO-12")
 def test_whatever_the_gateway_names_on_the_page_has_a_word_there_and_nothing_else_has() -> None:
     named = {
+        "configSource": {"file", "override"},
+        "groupAnswered": {"config", "command", "no"},
+        "groupMention": {"default", "command"},
         "jobKind": {
             DAILY, TRIM, OVERFLOW, dream_job.KIND, followups.KIND, housekeeping.KIND, index_rebuild.KIND, link_files.KIND, memory_export.KIND,
             scope_removal.KIND, task_jobs.KIND, titles.KIND, attempts.JUDGE, entries.KIND, deep_gate.KIND, restating.KIND, DAY, FOLD, ROLLING,

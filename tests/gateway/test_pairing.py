@@ -100,6 +100,23 @@ async def test_a_stranger_hears_a_code_in_their_language_and_their_words_are_not
         assert name == "outbox" or code.replace("-", "") not in kept, name
 
 
+@pytest.mark.case("WP-23")
+@pytest.mark.rule("CH-113")
+async def test_a_code_goes_to_its_requester_alone_whoever_spoke_last_and_stands_in_no_log(
+    house: CommandHouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor is it on the operator's page (CH-113): there it is typed in, so that only who was told it is let in."""
+    caplog.set_level(logging.DEBUG)
+    for who in ({"by": "uma"}, {"by": "ada"}, {"by": "mia", "group": True}):
+        await house.talk("hello", "hi", **who)
+    code = await stranger(house)
+    for who in ({"by": "uma"}, {"by": "mia", "group": True}):
+        await house.talk("hello again", "hi", **who)
+    assert [address for address, words in await outgoing(house) if code in words] == ["loopback:main:dm-zoe"]
+    assert code not in str(await house.company.pairing.waiting()) and code not in await house.says("/pair list", by="ada")
+    assert code not in caplog.text and code.replace("-", "") not in caplog.text
+
+
 @pytest.mark.rule("CH-113")
 async def test_a_stranger_is_answered_once_in_ten_minutes_and_a_new_code_replaces_the_old(house: CommandHouse) -> None:
     first = await stranger(house)
@@ -265,6 +282,7 @@ async def test_nobody_becomes_owner_by_writing_first(sqlite: Database, clock: Fa
 # -- a whole gateway ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("WP-08", "WP-23")
 @pytest.mark.rule("CH-113", "CH-117")
 async def test_a_stranger_writes_gets_a_code_is_let_in_on_the_page_and_is_answered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)

@@ -9,7 +9,6 @@ import time
 import pytest
 
 from gateway.picture_size import picture_size
-from tests.patience import patience
 
 PICTURES = {
     "png": b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 640, 480),
@@ -41,9 +40,9 @@ def test_what_is_no_picture_has_no_size() -> None:
 @pytest.mark.rule("CH-7")
 @pytest.mark.parametrize("filling", [b"\xff", b"\xff\xd0", b"\xff\x01\xff", b"\xff\xe0\x00\x02", b"\xff\xe0\x00\x00"])
 def test_what_fills_a_picture_of_many_megabytes_holds_nobody_up(filling: bytes) -> None:
-    began = time.monotonic()
+    began = time.thread_time()  # what it does itself, not how long it waits for a core
     picture_size(b"\xff\xd8" + filling * (8_000_000 // len(filling)))
-    assert time.monotonic() - began < patience(0.5)
+    assert time.thread_time() - began < 0.5
 
 
 @pytest.mark.rule("CH-7")

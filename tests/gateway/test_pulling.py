@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -27,6 +27,7 @@ from tests.contracts.channel_contract import until
 from tests.patience import patience
 
 ACCOUNT = Account(channel="puller")
+T = TypeVar("T")
 HERE = Address(account=ACCOUNT, chat_id="c1")
 
 
@@ -53,9 +54,27 @@ class Puller:
         return self.outcome
 
 
+class Watched(Database):
+    """Counts the times that somebody has looked and gone on."""
+
+    looks = 0
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        try:
+            return await super().read(work)
+        finally:
+            self.looks += 1
+
+    async def write(self, work: Callable[[sa.Connection], T]) -> T:
+        try:
+            return await super().write(work)
+        finally:
+            self.looks += 1
+
+
 @dataclass
 class Desk:
-    db: Database
+    db: Watched
     clock: FakeClock
     group: asyncio.TaskGroup
     settle_s: float = 30.0
@@ -108,14 +127,16 @@ MakeDesk = Callable[..., Any]
 def office(database: Database, clock: FakeClock) -> MakeDesk:
     @asynccontextmanager
     async def make(**more: Any) -> AsyncGenerator[Desk]:
+        watched = Watched(database.url.render_as_string(hide_password=False))
         try:
             async with asyncio.TaskGroup() as group:
-                desk = Desk(database, clock, group, **more)
+                desk = Desk(watched, clock, group, **more)
                 yield desk
                 desk.outbox.close()
                 raise _Over
         except* _Over:
             pass
+        await watched.close()
 
     return make
 
@@ -195,7 +216,7 @@ async def test_taken_and_not_settled_is_unknown_and_goes_out_once_more_marked(of
     async with office(settle_s=0.2) as desk:
         if handed:
             taking = asyncio.ensure_future(desk.channel.take(HERE, 5))
-            await asyncio.sleep(0.02)
+            await until(lambda: desk.db.looks > 0)  # there is nothing yet
             await desk.put("one")
             part = await taking
         else:

@@ -142,7 +142,7 @@ def group(gateway: Running, kind: str, job: Callable[[str, list[int]], Job]) -> 
 
 
 @pytest.mark.rule("RS-197")
-@pytest.mark.case("K31")
+@pytest.mark.case("K31", "WP-22")
 @pytest.mark.parametrize("kind", PAYLOADS)
 async def test_no_job_says_anything_in_a_group(gateway: Running, kind: str) -> None:
     def job(chat: str, seqs: list[int]) -> Job:

@@ -14,10 +14,11 @@ from gateway.config import Config
 from gateway.jobs.table import Job, enqueue
 from gateway.store import open_database
 from memory.database import Database
-from memory.schema import jobs
+from memory.schema import jobs, settings
 from tests.harness import Running, eventually, running
 
 KIND = "of-nobody"  # no runner has a handler for it, so it stays as it is put
+SECRET = "quite-another-key"
 
 
 async def reloaded(gateway: Running, chat: str, **changes: Any) -> None:
@@ -63,3 +64,40 @@ async def test_jobs_that_are_parked_run_at_once_when_a_model_or_its_key_changes_
             await reloaded(gateway, chat, **change)
             await eventually(waits)  # the watch may have seen the file before the command did
             await opened[0].write(park)
+
+
+@pytest.mark.rule("WD-100")
+async def test_a_model_or_key_that_changed_while_the_gateway_was_off_frees_parked_jobs_at_the_next_start(tmp_path: Path) -> None:
+    """A start with the same models leaves them: one that is parked because it killed its workers would else kill each start."""
+    opened: list[Database] = []
+
+    def open_it(wanted: Config) -> Database:
+        opened.append(open_database(wanted))
+        return opened[-1]
+
+    def park(connection: sa.Connection) -> None:
+        enqueue(connection, Job(kind=KIND, key="1"))
+        connection.execute(sa.update(jobs).where(jobs.c.kind == KIND).values(state="parked"))
+
+    async def started_with(**config: Any) -> str:
+        """The state of the job after a start; it is parked again before the end."""
+        async with running(tmp_path, ScriptedModel([]), database=open_it, config=config):
+            db = opened[-1]
+            state = await db.read(lambda connection: connection.execute(sa.select(jobs.c.state).where(jobs.c.kind == KIND)).scalar())
+            kept = await db.read(lambda connection: connection.execute(sa.select(settings.c.value)).scalars().all())
+            assert SECRET not in json.dumps(kept)
+            await db.write(park)
+        return str(state)
+
+    await started_with()
+    assert await started_with() == "parked"
+    assert await started_with(command_prefixes=["/", "!"]) == "parked"
+    keyed = {"models": {"small": {"name": "tiny", "api_key": SECRET}}}
+    for change in (
+        {"models": {"small": {"name": "tiny"}}},
+        keyed,
+        {**keyed, "summary": {"model": "small"}},
+        {**keyed, "characters": {"default": {"model": "small"}}},
+    ):
+        assert await started_with(**change) == "waiting"
+        assert await started_with(**change) == "parked"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.llm.scripted import ScriptedModel
-from gateway.streams import GATHER_S, Streams
+from gateway.streams import BEGINNING, GATHER_S, Streams
 from tests.harness import Running, running
 from tests.patience import patience
 from tests.quick import quick
@@ -50,6 +50,18 @@ async def test_a_lone_event_is_not_held_back_until_the_next() -> None:
         await asyncio.sleep(0)
         streams.publish("c", "delta", {"text": "x"})
     assert viewer.result() == [["delta"]]
+
+
+@pytest.mark.rule("WO-11")
+async def test_who_began_a_chat_gets_all_of_it_while_that_is_still_there() -> None:
+    streams = Streams()
+    streams.publish("c", "chat", {"title": "Hi"})
+    streams.begin("c", "t1", 1)
+    streams.end("c", "t1", "answered")
+    assert await batches(streams, 1, BEGINNING) == [["chat", "turn", "done"]]
+    for turn in ("t2", "t3"):
+        streams.begin("c", turn, 1)
+    assert await batches(streams, 1, BEGINNING) == [["turn"]]  # the running one, as for anybody who is new
 
 
 @pytest.mark.rule("WO-11")

@@ -21,6 +21,7 @@ ITEM = Waiting(
 )  # fmt: skip
 
 
+@pytest.mark.case("DC-07")
 @pytest.mark.rule("CH-216")
 async def test_a_turn_without_progress_and_a_late_loop_are_lines_for_the_operator(caplog: pytest.LogCaptureFixture) -> None:
     begun = asyncio.Event()

@@ -78,7 +78,7 @@ def test_what_is_too_late_is_missed_and_what_overlaps_is_left_out() -> None:
         ([("sent", ""), ("sent", "")], "done", ("sent", "")),
         ([("sent", ""), ("queued", "")], "done", None),
         ([("unknown", "no answer came")], "done", None),
-        ([("sent", ""), ("failed", "chat not found")], "done", ("failed", "chat not found")),
+        ([("sent", ""), ("failed", "chat not found")], "done", ("failed", "undelivered")),
         ([("failed", "revoked")], "done", ("revoked", "")),
         ([("expired", "expired")], "done", ("failed", "expired")),
         ([], "running", None),

@@ -186,12 +186,12 @@ async def test_the_list_shows_rule_zone_next_run_and_last_result(house: Chores) 
     first = await house.make("drink\nwater", "0 9 * * *")
     second = await house.make("写日记", "2026-08-05 20:00")
     await house.make("not here", at="web")
-    await house.set(first, last_run=datetime(2026, 7, 31, 9, tzinfo=UTC), last_result="failed", last_error="chat not found", skipped=2)
+    await house.set(first, last_run=datetime(2026, 7, 31, 9, tzinfo=UTC), last_result="failed", last_error="undelivered", skipped=2)
     await house.tasks.pause(second)
     assert (await task_commands.overview(house.tasks, caller(house, "own"))).splitlines() == [
         "Tasks of this chat:",
         f"{first.id}. every day at 09:00 (UTC): drink water",
-        "  next: 2026-08-01 09:00 (Saturday) · last: failed (chat not found), 2026-07-31 09:00 (Friday) · "
+        "  next: 2026-08-01 09:00 (Saturday) · last: failed (the chat app did not take the message), 2026-07-31 09:00 (Friday) · "
         "left out 2 times, for the run before was still going on",
         f"{second.id}. once, 2026-08-05 20:00 (Wednesday) (UTC): 写日记",
         "  paused",

@@ -19,6 +19,7 @@ from agent.llm.scripted import End, Reply, Say, ScriptedModel
 from gateway.config_load import load
 from gateway.language import say
 from memory import tokens
+from tests.conftest import FakeClock
 from tests.gateway.test_edge_jump import LONG, answer, ask, config, scripted, size
 from tests.gateway.test_preview import at_rest, got, replies, sent, texts, traces
 from tests.harness import Running, eventually, running
@@ -100,7 +101,8 @@ def moved(gateway: Running) -> list[Any]:
 @pytest.mark.case("AT-23")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_what_is_too_large_by_itself_stops_the_turn_before_anything_leaves(tmp_path: Path, case: Case) -> None:
-    async with running(tmp_path, scripted(), config=config("companion", ceiling=60_000)) as gateway:
+    clock = FakeClock()  # a day that began meanwhile would have its jobs
+    async with running(tmp_path, scripted(), config=config("companion", ceiling=60_000), clock=clock) as gateway:
         async with gateway.http.patch(f"{gateway.url}/api/me", json={"language": case.language}) as done:
             assert done.status == 200
         chat = await gateway.chat()
@@ -112,7 +114,7 @@ async def test_what_is_too_large_by_itself_stops_the_turn_before_anything_leaves
         files = [await upload(gateway, b"heron, tern, plover\n" * 1_400) for _ in range(case.files)]
     tight = config("companion", ceiling=case.ceiling, characters={"default": {"prompt": case.prompt}})
     model = model_of(case)
-    async with running(tmp_path, model, config=tight) as gateway:
+    async with running(tmp_path, model, config=tight, clock=clock) as gateway:
         await gateway.settled()
         before = moved(gateway)
         _, foretold = await got(gateway, f"/api/chats/{chat}/preview")
@@ -124,7 +126,7 @@ async def test_what_is_too_large_by_itself_stops_the_turn_before_anything_leaves
         assert moved(gateway) == before, "nothing jumps, no job is queued"
         assert told.endswith(say(case.language, "room_kept"))
         assert replies(model) == []
-    async with running(tmp_path, model := scripted(), config=config("companion", ceiling=60_000)) as gateway:
+    async with running(tmp_path, model := scripted(), config=config("companion", ceiling=60_000), clock=clock) as gateway:
         await gateway.post(f"/api/chats/{chat}/regenerate")
         await eventually(lambda: answered(gateway, chat, "Re: m4 w"))
         assert asked(replies(model)[-1]).startswith("m4 word"), "the message was kept"

@@ -39,6 +39,7 @@ async def group(house: Desk) -> dict[str, Tool]:
 # -- where
 
 
+@pytest.mark.case("CF-10", "WP-18")
 @pytest.mark.rule("WD-20", "WD-104")
 @pytest.mark.parametrize("who", ["p-aaaaaaaaaa", ANNA.id])
 async def test_no_hostile_path_is_read_or_written(house: Desk, who: str) -> None:

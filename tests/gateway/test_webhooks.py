@@ -19,6 +19,7 @@ from gateway.config import Webhooks
 from gateway.config_load import load
 from gateway.webhooks import WebhookListener
 from tests.contracts.channel_contract import until
+from tests.leap import leaping
 
 
 @dataclass
@@ -108,6 +109,7 @@ async def test_a_fault_of_ours_is_an_apology_or_no_answer_and_never_a_traceback(
 
 
 @pytest.mark.rule("WX-70", "CH-12")
+@leaping
 async def test_the_channel_is_told_whether_the_connection_took_the_answer() -> None:
     told: list[bool] = []
     hook = Hook("/wechat", answer=WebhookResponse(body=b"x", written=told.append))
@@ -128,7 +130,8 @@ def test_two_accounts_on_one_path_are_a_fault_of_the_configuration(tmp_path: Pat
     section = account | {"accounts": {"second": account | {"app_id": "b"}}}
     (tmp_path / "config.json").write_text(json.dumps({"channels": {"wechat_official": section}}))
     loaded = load(tmp_path / "config.json", {"TOKEN": "t" * 12})
-    assert any("/wechat" in str(fault) and "path" in str(fault) for fault in loaded.errors)
+    (fault,) = [each for each in loaded.errors if each.path.endswith(".path")]
+    assert fault.path == "channels.wechat_official.accounts.second.path" and "channels.wechat_official has the path /wechat too" in fault.message
 
 
 @pytest.mark.rule("WX-10")

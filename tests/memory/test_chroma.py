@@ -89,6 +89,16 @@ def test_metadata_and_texts_are_cleaned_in_one_place() -> None:
     assert list(chroma_guard.batches([], 10)) == [] and [list(part) for part in chroma_guard.batches([1, 2, 3], 2)] == [[1, 2], [3]]
 
 
+@pytest.mark.rule("WD-126", "WD-127")
+@pytest.mark.case("VX-14", "VX-16")
+async def test_rows_of_an_odd_area_or_none_fail_no_batch_and_are_found_by_their_area_alone(index: ChromaIndex) -> None:
+    found, odd = vectors(3), IndexArea("x\ud83dy\0")
+    await index.upsert(NAME, {"k0:0": odd, "k1:0": HERE}, found)
+    assert await index.keys(NAME) == {"k0:0", "k1:0", "k2:0"}
+    assert set(await index.query(NAME, [odd], found["k0:0"], 9)) == {"k0:0"}
+    assert set(await index.query(NAME, [odd, HERE], found["k2:0"], 9)) == {"k0:0", "k1:0"}, "what has no area is nobody's"
+
+
 @pytest.mark.rule("WD-123")
 @pytest.mark.case("VX-15")
 async def test_whatever_names_the_scope_or_model_has_chroma_takes_the_collection(index: ChromaIndex) -> None:

@@ -110,6 +110,7 @@ def test_every_part_of_the_memory_is_copied_to_its_place_byte_for_byte(cow: Path
     assert next(step.lines for step in found.steps if step.path == "MEMORY.md") == 2
 
 
+@pytest.mark.case("WP-29")
 @pytest.mark.rule("WD-25", "WD-26")
 def test_what_is_left_there_is_named_with_its_reason_and_never_opened(cow: Path) -> None:
     opened.clear()

@@ -62,6 +62,7 @@ class FakeDiscord(Threaded):
         self.slams = False  # closes every new connection after its greeting
         self.identified: list[dict[str, Any]] = []
         self.resumed: list[bool] = []  # whether each try was taken
+        self.heartbeats = 0  # that were answered
         self.holds_guilds = False  # the next client hears of no server before `tells_guilds`
         self.at_connect: list[Callable[[], Awaitable[None]]] = []  # done once after the next client has settled
         self._sessions: dict[str, Session] = {}
@@ -205,7 +206,7 @@ class FakeDiscord(Threaded):
             await ws.send_str(json.dumps(frame))
 
     async def _dispatch(self, name: str, data: Any) -> None:
-        for session in self._sessions.values():
+        for session in list(self._sessions.values()):  # one may end meanwhile
             await self._send(session, name, data)
 
     async def _send(self, session: Session, name: str, data: Any) -> None:
@@ -236,6 +237,7 @@ class FakeDiscord(Threaded):
                 told = json.loads(frame.data)
                 if told["op"] == 1 and not self.deaf:
                     await ws.send_str(json.dumps({"op": 11}))
+                    self.heartbeats += 1
                 elif told["op"] == 2:
                     session = await self._identify(ws, told["d"])
                 elif told["op"] == 6:
@@ -263,11 +265,12 @@ class FakeDiscord(Threaded):
         session = Session(f"session-{len(self.identified)}", socket=ws)
         self._sessions = {session.id: session}
         application = {"id": APPLICATION, "flags": self.world.application()["flags"]}
+        guild = self.world.guild()  # as it is now: what is made once the client has been greeted is told of by events of its own
         guilds = [{"id": GUILD, "unavailable": True}]
         ready = {"v": 10, "user": self.world.users[ME], "guilds": guilds, "session_id": session.id, "resume_gateway_url": self.gateway_url}
         await self._send(session, "READY", {**ready, "application": application, "private_channels": []})
         if not self.holds_guilds:
-            await self._send(session, "GUILD_CREATE", self.world.guild())
+            await self._send(session, "GUILD_CREATE", guild)
         if self.at_connect:
             self.begin(self._when_settled())
         return session

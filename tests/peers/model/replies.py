@@ -1,7 +1,8 @@
-"""What the fake model endpoint can answer: a reply is a status, headers and steps; steps are bytes, pauses, a cut or a hang. Encoded beforehand."""
+"""What the fake model endpoint can answer: a reply is a status, headers and steps; steps are bytes, pauses, waits, a cut or a hang."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,14 @@ class Hang:
     """Nothing more comes, until the client leaves or the server stops."""
 
 
-Step = bytes | Pause | Cut | Hang
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Nothing more comes until the test says so."""
+
+    told: asyncio.Event
+
+
+Step = bytes | Pause | Cut | Hang | Until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +79,7 @@ def piece(index: int | None, *, call_id: str | None = None, name: str | None = N
 
 def stream(*frames: object, done: bool = True) -> Reply:
     """A stream of frames (objects become events, bytes and steps stay as they are), `[DONE]` behind them."""
-    steps = tuple(frame if isinstance(frame, bytes | Pause | Cut | Hang) else event(frame) for frame in frames)
+    steps = tuple(frame if isinstance(frame, bytes | Pause | Cut | Hang | Until) else event(frame) for frame in frames)
     return Reply(steps=(*steps, DONE) if done else steps)
 
 

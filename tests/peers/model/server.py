@@ -23,7 +23,7 @@ from aiohttp import web
 
 from tests.patience import patience
 from tests.peers.model.faults import FAULTS
-from tests.peers.model.replies import Cut, Hang, Pause, Reply, error, text
+from tests.peers.model.replies import Cut, Hang, Pause, Reply, Until, error, text
 from tests.peers.model.strict import refusal
 
 WORDS = "The lamp is on and the night is quiet, so we may talk for as long as you like. "
@@ -154,6 +154,8 @@ class FakeModel:
             match step:
                 case Pause(seconds):
                     await asyncio.sleep(seconds)
+                case Until(told):
+                    await told.wait()
                 case Hang():
                     await self._stopping.wait()
                     return response

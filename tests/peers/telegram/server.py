@@ -110,8 +110,8 @@ class FakeBotApi(Threaded):
         """One poll at a time: a second one ends the first with a 409."""
         if self.world.webhook["url"]:
             return _failed(ApiError(409, WEBHOOK_ACTIVE))
-        if self.world.poll_faults:
-            fault = self.world.poll_faults.popleft()
+        if faults := self.world.poll_faults:
+            fault = faults.popleft()
             return _failed(ApiError(fault["status"], fault["description"], **fault.get("parameters", {})))
         if self._poll is not None and not self._poll.done():
             self._poll.set_result(None)

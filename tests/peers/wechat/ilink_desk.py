@@ -58,7 +58,7 @@ class Desk:
         )  # fmt: skip
 
     def login(self, **seconds: float) -> IlinkLogin:
-        return IlinkLogin(self.settings, account=ACCOUNT, vault=self.kept, **{"pause_s": 0.005, "poll_limit_s": 0.2} | seconds)
+        return IlinkLogin(self.settings, account=ACCOUNT, vault=self.kept, **{"pause_s": 0.005, "poll_limit_s": patience(0.2)} | seconds)
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[IlinkChannel]:

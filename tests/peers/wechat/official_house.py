@@ -46,6 +46,12 @@ def marked(part: OpenPart) -> str:
     return f"{part.part.text}\n{say(guess(part.part.text), 'sent_again')}"
 
 
+def _open() -> asyncio.Event:
+    gate = asyncio.Event()
+    gate.set()
+    return gate
+
+
 @dataclass
 class House:
     db: Database
@@ -61,6 +67,7 @@ class House:
     questions: list[str] = field(default_factory=list[str])
     accepted: list[Accepted] = field(default_factory=list[Accepted])
     fails: Callable[[], None] = lambda: None
+    goes_on: asyncio.Event = field(default_factory=_open)  # no turn ends before
 
     @asynccontextmanager
     async def running(self, before: Callable[[str], None] = lambda _url: None) -> AsyncGenerator[Any]:
@@ -114,6 +121,7 @@ class House:
         self.questions.append(waiting.text)
         takes_s, texts = self.script(waiting.text)
         await asyncio.sleep(takes_s * self.second)
+        await self.goes_on.wait()
         await self.say(texts, waiting)
 
     async def say(self, texts: Sequence[str], asked: Waiting, *, kind: str = "answer") -> None:

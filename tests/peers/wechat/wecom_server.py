@@ -178,7 +178,8 @@ class FakeWeCom(Threaded):
             self.world.violations.append(f"{cmd} before a subscription")
             return
         if cmd == "ping":
-            if not self.world.drops_pongs:
+            fault = self.world.faults[cmd].popleft() if self.world.faults[cmd] else {}
+            if not self.world.drops_pongs and not fault.get("drop"):
                 await self._ack(socket, req_id, 0)
             return
         await self._judged(socket, request, cmd, req_id, frame.get("body", {}))
