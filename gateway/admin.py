@@ -11,10 +11,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from gateway import dream_runs, nightly
+from gateway import nightly
 from gateway.audit import CONSOLE
 from gateway.commands import explain
 from gateway.config import Config
+from gateway.dreams import runs as dream_runs
 from gateway.jobs.table import JobRow, list_jobs, run_now
 from gateway.login_links import LoginLinks
 from gateway.people import People

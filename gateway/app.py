@@ -15,13 +15,13 @@ from channels.message import Account
 from channels.port import QrLogin
 from channels.web.adapter import CAPABILITIES, WebChannel
 from gateway.access import Rules
-from gateway.answer_files import OutgoingFiles
+from gateway.arrivals.dispatch import Dispatcher
 from gateway.attachments import Attachments
 from gateway.budgets import Budgets
 from gateway.channel_set import Plan
 from gateway.config import Config, ModelAccount
-from gateway.dispatch import Dispatcher
-from gateway.embedder_making import make_embedder
+from gateway.delivery.answer_files import OutgoingFiles
+from gateway.embedding.making import make_embedder
 from gateway.house import House
 from gateway.login_links import LoginLinks
 from gateway.logins import Logins
@@ -33,7 +33,7 @@ from gateway.people import People
 from gateway.prompt_shelf import PromptShelf
 from gateway.rates import Rates
 from gateway.reports import Reports
-from gateway.saved_api import ApiMemories
+from gateway.saved.api import ApiMemories
 from gateway.site import Site
 from gateway.standing import Standing
 from gateway.stateless import Stateless

@@ -15,9 +15,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from agent.turn import Weight
-from gateway import calendar_state, trimming, windows
+from gateway import trimming, windows
 from gateway.config import Config
 from gateway.receipts import summaries
+from gateway.summaries import calendar_state
 from gateway.talk import history, message_sizes
 from gateway.turn_store import TurnStart, standing_of
 from memory import conversations, tokens

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
-from gateway.config_types import Section
+from gateway.config.types import Section
 from memory.conversations import Conversation
 from memory.languages import LANGUAGES
 

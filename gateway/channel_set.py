@@ -10,7 +10,7 @@ from datetime import datetime
 from channels.message import Account
 from channels.port import Capabilities, Channel, Deliver, Webhook
 from gateway.access import Rules
-from gateway.dispatch import Door
+from gateway.arrivals.dispatch import Door
 from gateway.supervise import BACKOFF_S, ChannelStatus, Supervisor
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from agent.llm.port import Finish, Usage
-from gateway.inbox import UNFINISHED
+from gateway.arrivals.inbox import UNFINISHED
 from gateway.progress import Ended, Grown, Quiet, Step
 from gateway.streams import StreamEvent, Streams
 from memory import conversations

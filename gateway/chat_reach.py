@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from gateway.dream_reading import FindManagers
+from gateway.dreams.reading import FindManagers
 from gateway.person import Person
-from gateway.saved_shelves import AT_ONCE, PATIENCE_S, SPACES_ASKED
+from gateway.saved.shelves import AT_ONCE, PATIENCE_S, SPACES_ASKED
 from memory import conversations
 from memory.conversations import Conversation
 from memory.database import Database

@@ -34,7 +34,7 @@ def run(config: ConfigPath = DEFAULT_CONFIG) -> None:
     import asyncio
     import signal
 
-    from gateway.config_load import load
+    from gateway.config.load import load
     from gateway.logs import start_logging
     from gateway.running import Gateway, Started
     from gateway.starting import CannotStart
@@ -87,7 +87,7 @@ def _stop_or_leave(stop: Any) -> None:
 @app.command()
 def check(config: ConfigPath = DEFAULT_CONFIG) -> None:
     """Check the configuration and say everything that is wrong with it."""
-    from gateway.config_load import load
+    from gateway.config.load import load
 
     loaded = load(config, os.environ)
     complain(loaded.faults)

@@ -11,18 +11,20 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from channels.message import InboundEvent
-from gateway import buttons, inbox, outbox_store, senders
+from gateway import buttons
 from gateway.access import Rules
+from gateway.arrivals import inbox, senders
+from gateway.arrivals.inbox import Waiting
+from gateway.arrivals.intake import CommandCall
 from gateway.command_line import parse
 from gateway.commands import Answer, Asked, Commands
 from gateway.commands.asked import Desk
 from gateway.config import Config
-from gateway.inbox import Waiting
-from gateway.intake import CommandCall
+from gateway.delivery import outbox_store
+from gateway.delivery.replies import Replies, Reply
 from gateway.language import from_tag, guess, language_for, say
 from gateway.logs import delivery
 from gateway.patience import write_at_last
-from gateway.replies import Replies, Reply
 from gateway.shapes import message_json
 from gateway.streams import Streams
 from memory import conversations

@@ -11,11 +11,11 @@ from datetime import date, time
 
 import sqlalchemy as sa
 
-from gateway.digesting import Digest
 from gateway.file_writer import OnWritten
 from gateway.jobs.handling import JobContext
 from gateway.leases import Clock
-from gateway.summary_plan import Segment
+from gateway.summaries.digesting import Digest
+from gateway.summaries.plan import Segment
 from memory import coverage, provenance
 from memory.coverage import Covered
 from memory.errors import StoreUnavailable

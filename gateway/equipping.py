@@ -15,8 +15,8 @@ from agent.tools.port import Tool, spec_of
 from agent.turn import Record, Used
 from gateway.heads import Head, Heads, access_of
 from gateway.onboarding import NOTHING, Onboarding, OnboardingTurn
-from gateway.recalling import NO_RECALL, Recalling, RecallTurn
-from gateway.saved_turn import NO_SAVED_TURN, Asker, SavedTurn, SavedTurns
+from gateway.recall.recalling import NO_RECALL, Recalling, RecallTurn
+from gateway.saved.turn import NO_SAVED_TURN, Asker, SavedTurn, SavedTurns
 from gateway.scope_folders import ScopeFolders
 from gateway.toolmaking import Toolmaking
 from gateway.turn_files import TurnFacts

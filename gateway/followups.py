@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 import sqlalchemy as sa
 
 from channels.message import Action, Address, Attachment
-from gateway import buttons, outbox_store
+from gateway import buttons
 from gateway.buttons import Question
+from gateway.delivery import outbox_store
+from gateway.delivery.replies import Replies, Reply
 from gateway.jobs.handling import JobContext, JobResult
 from gateway.jobs.table import Job, JobRow, enqueue, read_job
-from gateway.replies import Replies, Reply
 from gateway.shapes import message_json
 from gateway.streams import Streams
 from memory import conversations

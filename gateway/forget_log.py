@@ -7,8 +7,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from gateway import inbox, titles, trimming
-from gateway.outbox_rules import OPEN
+from gateway import titles, trimming
+from gateway.arrivals import inbox
+from gateway.delivery.rules import OPEN
 from memory import conversations, message_changes
 from memory.forget_match import Held
 from memory.recall import chunk_store, summary_rows

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from gateway import audit, early_edits, inbox, scope_removal
+from gateway import audit, scope_removal
+from gateway.arrivals import early_edits, inbox
 from gateway.audit import Actor
 from gateway.person import Person
 from memory import message_changes, one_yes, whole_conversations

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import sqlalchemy as sa
 
-from gateway.dream_writing import DreamWriting
+from gateway.dreams.writing import DreamWriting
 from gateway.forget_rows import clean_rows, found_rows
 from gateway.language import guess, say
 from memory import proposal_store, provenance

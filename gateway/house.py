@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from channels.message import Account
 from channels.web.adapter import TEXT_MAX
 from gateway import channel_words, nightly
+from gateway.arrivals.inbox import UNFINISHED
 from gateway.channel_set import ChannelSet
 from gateway.commands import usable_by
 from gateway.config import Config, masked
-from gateway.gate import Gates
+from gateway.delivery.gate import Gates
 from gateway.http.health import Dependency, Readiness
 from gateway.http.views import (
     About,
@@ -35,7 +36,6 @@ from gateway.http.views import (
     Overview,
     ScheduleView,
 )
-from gateway.inbox import UNFINISHED
 from gateway.jobs.table import JobRow, list_jobs, read_job, run_now
 from gateway.lanes import Lanes
 from gateway.language import say
@@ -45,7 +45,7 @@ from gateway.overrides import Overrides, settled
 from gateway.person import Person
 from gateway.reports import Reports
 from gateway.standing import Standing
-from gateway.summary_plan import DAILY
+from gateway.summaries.plan import DAILY
 from gateway.supervise import ChannelStatus
 from memory.database import Database
 from memory.errors import StoreUnavailable

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from gateway import early_edits, inbox, task_jobs
+from gateway.arrivals import early_edits, inbox
+from gateway.delivery.rules import OPEN
 from gateway.jobs.handling import JobContext, JobResult
 from gateway.jobs.table import Job
-from gateway.outbox_rules import OPEN
+from gateway.tasks import jobs as task_jobs
 from memory.database import Database
 from memory.file_schema import proposals
 from memory.saved import journal

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from gateway import embedding_change
-from gateway.embedding_change import EmbeddingChange
-from gateway.vector_keeping import AGAIN_S, Sleep, VectorKeeper, VectorStatus
+from gateway.embedding import change as embedding_change
+from gateway.embedding.change import EmbeddingChange
+from gateway.embedding.vector_keeping import AGAIN_S, Sleep, VectorKeeper, VectorStatus
 from memory import chunk_rows
 from memory.database import Database
 from memory.errors import StoreError

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.inbox import Waiting
+from gateway.arrivals.inbox import Waiting
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from channels.web.adapter import TEXT_MAX
-from gateway import attachments, casting, chats, picture_size, saved_drafts, saved_picks, task_rules
+from gateway import attachments, casting, chats, picture_size
 from gateway.config import Config
 from gateway.language import say
+from gateway.saved import drafts as saved_drafts
+from gateway.saved import picks as saved_picks
+from gateway.tasks import rules as task_rules
 from memory.lore import ALWAYS_MAX_TOKENS
 from memory.workspace import FILE_MAX_BYTES
 

@@ -16,9 +16,11 @@ from typing import Any, Literal, TypeAlias
 import sqlalchemy as sa
 
 from channels.message import Address
-from gateway import buttons, inbox, joining, link_files, notices, outbox_store, people, tries
+from gateway import buttons, joining, link_files, notices, people, tries
+from gateway.arrivals import inbox
 from gateway.audit import Actor
 from gateway.buttons import Question
+from gateway.delivery import outbox_store
 from gateway.language import guess, say
 from gateway.pairing_codes import code_hash, new_code
 from gateway.people import People

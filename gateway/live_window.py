@@ -11,10 +11,12 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from gateway import day_pieces, live_entries, windows
+from gateway import windows
 from gateway.config import Config
-from gateway.day_pieces import DayPiece
-from gateway.live_entries import ANYTIME, Asked
+from gateway.entries import live as live_entries
+from gateway.entries.live import ANYTIME, Asked
+from gateway.summaries import day_pieces
+from gateway.summaries.day_pieces import DayPiece
 from memory import blocks, conversations, tokens
 from memory.blocks import Block
 from memory.conversations import Conversation, Message

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from channels.message import Account, Address
 from channels.port import Channel, Managers, Unknown
 from gateway.access import includes
-from gateway.outbox import SIGN_LIMIT_S, asked
+from gateway.delivery.outbox import SIGN_LIMIT_S, asked
 from memory.database import Database
 from memory.pairing_schema import space_managers
 from memory.schema import conversations, identities, people, spaces

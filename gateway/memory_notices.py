@@ -15,10 +15,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from channels.message import Address
-from gateway import outbox_store
+from gateway.delivery import outbox_store
+from gateway.delivery.replies import Replies, Reply
 from gateway.language import say
-from gateway.replies import Replies, Reply
-from gateway.saved_turn import SavedTurn
+from gateway.saved.turn import SavedTurn
 from gateway.shapes import message_json
 from gateway.streams import Streams
 from gateway.turn_store import TurnStart

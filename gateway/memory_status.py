@@ -14,9 +14,10 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from gateway import dream_runs, nightly
+from gateway import nightly
 from gateway.config import Config
-from gateway.dream_night import dreams_by_itself
+from gateway.dreams import runs as dream_runs
+from gateway.dreams.night import dreams_by_itself
 from gateway.indexing import IndexStatus
 from gateway.language import say
 from gateway.zones import zone_of

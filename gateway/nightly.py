@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from gateway.config import Config
 from gateway.jobs.table import Job, enqueue
-from gateway.summarizing import NIGHT_PRIORITY
-from gateway.summary_plan import DAILY, ledger
+from gateway.summaries.plan import DAILY, ledger
+from gateway.summaries.summarizing import NIGHT_PRIORITY
 from gateway.zones import zone_of, zones
 from memory import coverage
 from memory.database import Database

@@ -18,10 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from gateway import audit
 from gateway.audit import Actor
 from gateway.config import Config, masked
-from gateway.config_checks import CHECKS
-from gateway.config_faults import found
-from gateway.config_types import Section
-from gateway.config_walk import ENTRY, Spot, dotted, leaves, nearest, spot_at
+from gateway.config.checks import CHECKS
+from gateway.config.faults import found
+from gateway.config.types import Section
+from gateway.config.walk import ENTRY, Spot, dotted, leaves, nearest, spot_at
 from gateway.jsonfile import Json, KeyPath
 from gateway.language import Declined
 from memory.database import Database

@@ -15,17 +15,18 @@ from functools import partial
 import sqlalchemy as sa
 
 from channels.message import Address, InboundEvent
-from gateway import audit, outbox_store, pairings
+from gateway import audit, pairings
 from gateway import people as persons
 from gateway.access import includes
+from gateway.arrivals.senders import NAME_MAX
 from gateway.audit import Actor
+from gateway.delivery import outbox_store
+from gateway.delivery.replies import Replies, Reply
 from gateway.language import language_for, say
 from gateway.linking import Linking
 from gateway.pairings import AGAIN_AFTER, Request
 from gateway.people import People
 from gateway.person import Identity, Person, Role
-from gateway.replies import Replies, Reply
-from gateway.senders import NAME_MAX
 from gateway.throttle import Throttle
 from memory.database import Database
 from memory.errors import StoreUnavailable

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.admin import AdminCommand, AdminFault, Arguments
+from gateway.arrivals.hygiene import ID_MAX
 from gateway.audit import CONSOLE
-from gateway.hygiene import ID_MAX
 from gateway.pairing import Pairing, PairingError
 from gateway.person import Identity, Person, Role
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway.summary_view import may_read
+from gateway.summaries.view import may_read
 from memory.conversations import Conversation
 from memory.recall import entry_rows, private_parts, summary_rows
 from memory.recall.kinds import Kind

@@ -12,9 +12,9 @@ from gateway import cast_changes, overrides
 from gateway.app import Choices, Parts, plans
 from gateway.asked_models import free_parked
 from gateway.config import Config, changed_sections, secret_values
-from gateway.config_env import SECRETS_FILE
-from gateway.config_load import Loaded
-from gateway.config_walk import restart_keys
+from gateway.config.env import SECRETS_FILE
+from gateway.config.load import Loaded
+from gateway.config.walk import restart_keys
 from gateway.http.views import FaultView
 from gateway.logs import Redactor
 from gateway.models import Models

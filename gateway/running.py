@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from gateway import adoption, housekeeping, inbox, lifecycle, model_probe
+from gateway import adoption, housekeeping, lifecycle, model_probe
 from gateway.app import Choices, Parts, build, plans
+from gateway.arrivals import inbox
 from gateway.audit import CONSOLE
 from gateway.config import Config, secret_values
-from gateway.config_load import Loaded
+from gateway.config.load import Loaded
 from gateway.error_log import ErrorLog
 from gateway.http.health import Phase
 from gateway.http.reach import check_bind

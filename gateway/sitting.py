@@ -9,8 +9,8 @@ from agent.turn import Record
 from gateway.ceiling import Held
 from gateway.lanes import RunningTurn
 from gateway.onboarding import NOTHING, OnboardingTurn
-from gateway.recalling import NO_RECALL, RecallTurn
-from gateway.saved_turn import NO_SAVED_TURN, SavedTurn
+from gateway.recall.recalling import NO_RECALL, RecallTurn
+from gateway.saved.turn import NO_SAVED_TURN, SavedTurn
 from gateway.turn_store import TurnStart
 from gateway.turnstile import Place
 

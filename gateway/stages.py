@@ -13,10 +13,10 @@ from channels.message import Address
 from channels.partial import closed
 from channels.port import Capabilities, Channel
 from channels.render import render
-from gateway.gate import Gates
+from gateway.delivery.gate import Gates
+from gateway.delivery.previews import NO_PREVIEW, Preview
+from gateway.delivery.signs import Draft, Signs
 from gateway.lanes import RunningTurn
-from gateway.previews import NO_PREVIEW, Preview
-from gateway.signs import Draft, Signs
 from gateway.streams import Streams
 from gateway.turn_store import TurnStart
 

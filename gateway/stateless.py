@@ -29,8 +29,8 @@ from gateway.model_calls import record_calls
 from gateway.models import Models
 from gateway.progress import Ended, Grown, Quiet, Step
 from gateway.rates import Rates
-from gateway.saved_api import ApiMemories
-from gateway.saved_turn import NO_SAVED_TURN, SavedTurn
+from gateway.saved.api import ApiMemories
+from gateway.saved.turn import NO_SAVED_TURN, SavedTurn
 from gateway.tally import Tally
 from gateway.zone_names import first_known, otherwise
 from memory.database import Database

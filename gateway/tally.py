@@ -9,12 +9,12 @@ from datetime import datetime
 
 from agent.turn import Record
 from channels.message import Account
+from gateway.arrivals.intake import Received
 from gateway.channel_set import ChannelSet
-from gateway.intake import Received
+from gateway.delivery.outbox_store import OpenPart
+from gateway.delivery.rules import PartState
 from gateway.lanes import Lanes
 from gateway.metrics import Metrics
-from gateway.outbox_rules import PartState
-from gateway.outbox_store import OpenPart
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from gateway import deep_gate
 from gateway.jobs.table import Job, enqueue, find_job
-from gateway.summary_plan import OVERFLOW, TRIM
+from gateway.saved import deep_gate
+from gateway.summaries.plan import OVERFLOW, TRIM
 from gateway.talk import sides
 from memory import blocks, conversations, coverage
 from memory.conversations import Conversation, Message

@@ -11,22 +11,23 @@ import sqlalchemy as sa
 from agent import slots
 from agent.characters import Character
 from channels.message import Address
-from gateway import calendar_state, casting, chat_scope, turn_store, windows
+from gateway import casting, chat_scope, turn_store, windows
 from gateway.answered_edge import Edge, edge_of
 from gateway.ceiling import Held, sent_window
 from gateway.config import Config
+from gateway.delivery.previews import Preview
+from gateway.delivery.replies import Replies
 from gateway.language import say
 from gateway.memory_notices import MemoryNotices
 from gateway.models import Models
 from gateway.observer import Observer
 from gateway.onboarding import Onboarding
 from gateway.patience import write_at_last
-from gateway.previews import Preview
 from gateway.receipts import receipt
-from gateway.replies import Replies
-from gateway.saved_turn import limits_of
+from gateway.saved.turn import limits_of
 from gateway.shapes import prepare
 from gateway.sitting import Outcome, Sitting
+from gateway.summaries import calendar_state
 from gateway.turn_store import TurnEnd, TurnStart
 from memory.conversations import Message
 from memory.database import Database

@@ -11,10 +11,10 @@ from agent.llm.port import Image
 from agent.turn import Said, Turn
 from channels.message import Account
 from gateway import casting
+from gateway.arrivals.fetching import Fetcher
 from gateway.attachments import Attachments
 from gateway.config import Config
 from gateway.equipping import Equipment
-from gateway.fetching import Fetcher
 from gateway.sitting import Sitting
 from gateway.talk import history, late_note, spoken
 from gateway.transcribing import Transcribing

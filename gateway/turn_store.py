@@ -10,15 +10,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway import casting, inbox, live_entries, live_window, outbox_store, previews, saved_undo, trimming, windows
+from gateway import casting, live_window, trimming, windows
+from gateway.arrivals import inbox
+from gateway.arrivals.inbox import ATTEMPTS_MAX, Waiting
 from gateway.challenges import OVER, is_over
 from gateway.config import Config
-from gateway.inbox import ATTEMPTS_MAX, Waiting
+from gateway.delivery import outbox_store, previews
+from gateway.delivery.outbox_store import NewPart
+from gateway.delivery.previews import NO_PREVIEW, Preview
+from gateway.entries import live as live_entries
+from gateway.entries.live import Asked
 from gateway.language import guess
-from gateway.live_entries import Asked
 from gateway.model_calls import CallRow, record_calls
-from gateway.outbox_store import NewPart
-from gateway.previews import NO_PREVIEW, Preview
+from gateway.saved import undo as saved_undo
 from gateway.talk import message_sizes
 from memory import conversations, message_changes, scope_switches
 from memory.blocks import Block

@@ -29,7 +29,7 @@ from gateway.logs import delivery
 from gateway.models import Models
 from gateway.patience import write_at_last
 from gateway.runtimes import Runtimes
-from gateway.saved_turn import limits_of
+from gateway.saved.turn import limits_of
 from gateway.sitting import Outcome, Sitting
 from gateway.stages import Stages
 from gateway.turn_ending import TurnEndings

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from gateway.dream_reading import barred
+from gateway.dreams.reading import barred
 from gateway.file_writer import FileWriter
 from memory import dream_store, provenance
 from memory.database import Database

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from channels.message import Account
 from channels.port import Cursor
-from gateway import inbox
+from gateway.arrivals import inbox
 from memory.database import Database
 from memory.schema import cursors
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from agent.prompt import reserve_of
 from gateway.config import Config, ModelAccount
-from gateway.config_recall import Profile
+from gateway.config.recall import Profile
 from gateway.trimming import Into
 from gateway.zone_names import is_zone
 from gateway.zones import zone_of

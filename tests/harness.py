@@ -28,7 +28,7 @@ from gateway.access import Rules
 from gateway.app import Choices
 from gateway.channel_set import Plan
 from gateway.config import Config
-from gateway.config_load import load
+from gateway.config.load import load
 from gateway.logs import Redactor
 from gateway.running import Gateway, Started
 from gateway.store import open_database, utc_now

@@ -9,20 +9,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from gateway import (
-    attempts,
-    command_docs,
-    dream_job,
-    followups,
-    housekeeping,
-    index_rebuild,
-    memory_export,
-    scope_removal,
-    summary_plan,
-    task_jobs,
-    titles,
-)
+from gateway import attempts, command_docs, followups, housekeeping, index_rebuild, memory_export, scope_removal, titles
+from gateway.dreams import job as dream_job
 from gateway.metrics import new_metrics
+from gateway.summaries import plan as summary_plan
+from gateway.tasks import jobs as task_jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -8,18 +8,18 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from channels.message import Address
-from gateway import inbox
 from gateway.access import includes
+from gateway.arrivals import inbox
+from gateway.arrivals.intake import CommandCall
 from gateway.buttons import ASKED_FOR, Choice, Question
 from gateway.chat_scope import access_in
 from gateway.commands.desks import Desks
 from gateway.config import Config
-from gateway.intake import CommandCall
+from gateway.delivery.outbox_store import NewPart
+from gateway.delivery.replies import Replies
 from gateway.jobs.table import JobRow
 from gateway.lanes import Lanes
 from gateway.language import say
-from gateway.outbox_store import NewPart
-from gateway.replies import Replies
 from gateway.supervise import ChannelStatus
 from memory.conversations import Conversation
 from memory.database import Database

@@ -9,15 +9,15 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from channels.message import Address
-from gateway import outbox_store
 from gateway.access import includes
 from gateway.commands import table
 from gateway.commands.asked import Answer, Around, Asked, House, Manages
 from gateway.commands.desks import Desks
 from gateway.commands.table import Found
 from gateway.commands.who import Caller, Who, asks_managers, refusal, role_named
+from gateway.delivery import outbox_store
+from gateway.delivery.replies import Replies
 from gateway.lanes import Lanes
-from gateway.replies import Replies
 from memory import conversations
 from memory.conversations import Conversation
 from memory.database import Database

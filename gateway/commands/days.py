@@ -11,7 +11,7 @@ from gateway.commands.memory import follow
 from gateway.commands.scoped import of_scope
 from gateway.commands.summary import reason_words
 from gateway.jobs.table import find_job
-from gateway.summary_plan import DAILY
+from gateway.summaries.plan import DAILY
 from memory.file_errors import FileUnreadable
 from memory.layout import daily_path
 from memory.scopes import Scope

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gateway.company import Company
-from gateway.dreaming import Dreaming
-from gateway.entry_desk import EntryDesk
+from gateway.dreams.wishes import Dreaming
+from gateway.entries.desk import EntryDesk
 from gateway.file_changes import FileChanges
 from gateway.foretelling import Foretold
 from gateway.forgetting import Forgetting
@@ -16,11 +16,11 @@ from gateway.log_tail import LogTail
 from gateway.memory_status import MemoryStatus
 from gateway.onboarding import Onboarding
 from gateway.overrides import Overrides
-from gateway.recall_desk import RecallDesk
-from gateway.saved_desk import SavedDesk
-from gateway.saved_shelves import Shelves
-from gateway.summary_desk import SummaryDesk
-from gateway.tasks import Tasks
+from gateway.recall.desk import RecallDesk
+from gateway.saved.desk import SavedDesk
+from gateway.saved.shelves import Shelves
+from gateway.summaries.desk import SummaryDesk
+from gateway.tasks.desk import Tasks
 from gateway.undoing import Undoing
 from gateway.whys import Whys
 from memory.conversations import Conversation

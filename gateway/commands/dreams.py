@@ -14,8 +14,8 @@ from gateway.buttons import deciding
 from gateway.commands.asked import Answer, Around, Asked
 from gateway.commands.memory import follow
 from gateway.commands.scoped import of_scope
-from gateway.dream_errors import DreamFailed
-from gateway.dreaming import ProposalGone, Requested
+from gateway.dreams.errors import DreamFailed
+from gateway.dreams.wishes import ProposalGone, Requested
 from gateway.file_changes import ChangeStale, NoSuchChange
 from gateway.talk import duration
 from gateway.zones import zone_of

@@ -15,8 +15,8 @@ from gateway.buttons import deciding
 from gateway.commands.asked import Answer, Around, Asked, Handler
 from gateway.commands.memory import follow
 from gateway.commands.recall import SWITCH, YES, of_chat
-from gateway.entry_desk import EntriesView, Entry
-from gateway.entry_words import REFUSALS, sentence
+from gateway.entries.desk import EntriesView, Entry
+from gateway.entries.words import REFUSALS, sentence
 from gateway.job_words import failure
 from memory.extract import shortened
 from memory.recall import confirming, uncovered

@@ -6,12 +6,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from gateway import inbox
+from gateway.arrivals import inbox
 from gateway.commands.asked import Answer, Around, Asked
 from gateway.commands.scoped import of_scope
+from gateway.delivery.rules import OPEN
 from gateway.forgetting import OPEN_FOR, ForgettingExpired, Match
 from gateway.memory_status import title_of
-from gateway.outbox_rules import OPEN
 from memory import message_changes
 from memory.schema import inbox as arrivals
 from memory.schema import messages, outbox

@@ -12,7 +12,7 @@ from gateway.commands.asked import Around, Asked
 from gateway.commands.scoped import of_scope
 from gateway.followups import Wanted, await_results
 from gateway.jobs.table import Job, enqueue
-from gateway.recalling import REASONS
+from gateway.recall.recalling import REASONS
 from gateway.whys import Chain, Line
 from memory import conversations
 from memory.provenance import Origin

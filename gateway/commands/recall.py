@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from gateway import recall_doctor
 from gateway.commands.asked import Answer, Around, Asked, Handler
 from gateway.job_words import failure
-from gateway.recall_desk import Chunks, Label, Rule
-from gateway.recall_doctor import Facts
+from gateway.recall import doctor as recall_doctor
+from gateway.recall.desk import Chunks, Label, Rule
+from gateway.recall.doctor import Facts
 from memory import conversations
 from memory.conversations import Conversation
 from memory.extract import shortened

@@ -8,19 +8,19 @@ from typing import Any
 
 from channels.message import Account, Address
 from channels.port import Capabilities
-from gateway import entry_view
 from gateway.attachments import Attachments
 from gateway.buttons import Question, deciding
 from gateway.commands.dreams import within
-from gateway.dream_night import CHANGED, NO_MODEL, NOTHING_NEW, REFUSED
-from gateway.dreaming import Dreaming
-from gateway.entries import ASKED
+from gateway.dreams.night import CHANGED, NO_MODEL, NOTHING_NEW, REFUSED
+from gateway.dreams.wishes import Dreaming
+from gateway.entries import view as entry_view
+from gateway.entries.jobs import ASKED
 from gateway.followups import Told, Wanted, Words
 from gateway.job_words import failure, why
 from gateway.jobs.table import JobRow
 from gateway.language import say
-from gateway.summarist import NO_MODEL as NO_TEXT_MODEL
-from gateway.summarizing import UNCHANGED
+from gateway.summaries.summarist import NO_MODEL as NO_TEXT_MODEL
+from gateway.summaries.summarizing import UNCHANGED
 from memory import conversations, dream_store
 from memory.database import Database
 from memory.dream_guards import Refusal

@@ -17,7 +17,7 @@ from gateway.commands.asked import Answer, Around, Asked, Handler
 from gateway.config import DEFAULT_CHARACTER
 from gateway.language import LANGUAGES, say
 from gateway.memory_notices import SETTING
-from gateway.saved_desk import Birth, Change
+from gateway.saved.desk import Birth, Change
 from memory import conversations
 from memory.extract import shortened
 from memory.saved.clearing import OPEN_FOR, ClearingExpired, Question

@@ -12,7 +12,7 @@ from gateway.commands.dreams import within
 from gateway.commands.memory import follow
 from gateway.commands.recall import YES, of_chat
 from gateway.job_words import failure
-from gateway.summary_desk import HandEdited, Missing, Row
+from gateway.summaries.desk import HandEdited, Missing, Row
 from memory.extract import shortened
 from memory.recall import uncovered
 from memory.recall.confirming import CodeExpired

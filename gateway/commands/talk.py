@@ -9,8 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from channels.message import Address
-from gateway import inbox, outbox_store, trimming, windows
+from gateway import trimming, windows
+from gateway.arrivals import inbox
 from gateway.commands.asked import Answer, Around, Asked
+from gateway.delivery import outbox_store
 from gateway.language import catalogue, say
 from gateway.talk import duration, sizes
 from memory import blocks, conversations

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from channels.message import Address
-from gateway import task_commands
 from gateway.commands.asked import Around, Asked
-from gateway.task_commands import Caller
+from gateway.tasks import commands as task_commands
+from gateway.tasks.commands import Caller
 
 
 async def listed(around: Around, asked: Asked) -> str:

@@ -21,7 +21,7 @@ DEFAULT_CONFIG = Path("config.json")
 
 
 def known_config(path: Path) -> Config:
-    from gateway.config_load import load
+    from gateway.config.load import load
 
     loaded = load(path, os.environ)
     if loaded.config is None:

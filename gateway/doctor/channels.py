@@ -11,8 +11,8 @@ from channels.discord.intents import INTENT_MISSING, reads_content
 from channels.errors import ConnectionLost, CredentialRefused
 from gateway import channel_words
 from gateway.config import Config
-from gateway.config_channels import DiscordAccount
-from gateway.config_checks import accounts_of
+from gateway.config.channels import DiscordAccount
+from gateway.config.checks import accounts_of
 from gateway.doctor.finding import Finding, Verdict, fail, ok, warn
 from memory.instance_lock import Info
 

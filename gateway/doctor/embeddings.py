@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 from gateway.config import Config
 from gateway.doctor.finding import Finding, fail, ok, warn
-from gateway.embedder_making import BETTER_AND_SLOW, embedder_of
-from gateway.embedding_source import PICK, EmbeddingSource, SourceFault, source_of
+from gateway.embedding.making import BETTER_AND_SLOW, embedder_of
+from gateway.embedding.source import PICK, EmbeddingSource, SourceFault, source_of
 from memory.index_errors import EmbedderFailed
 
 LIMIT_S = 10.0

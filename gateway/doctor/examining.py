@@ -20,8 +20,8 @@ from agent.errors import ModelBusy, ModelError
 from agent.llm.demo import find_weights
 from agent.llm.port import ModelMessage, ModelRequest, Role
 from gateway.config import MAIN_ACCOUNT, Config, ModelAccount, secret_values
-from gateway.config_env import SECRETS_FILE
-from gateway.config_load import Loaded, load
+from gateway.config.env import SECRETS_FILE
+from gateway.config.load import Loaded, load
 from gateway.doctor.channels import intents, running
 from gateway.doctor.embeddings import embeddings
 from gateway.doctor.files import FilesSeen, look_at_files

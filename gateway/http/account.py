@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from gateway.config_types import Zone
+from gateway.config.types import Zone
 from gateway.credentials import Visit, Way
 from gateway.http.auth import COOKIE, drop_cookie, set_cookie
 from gateway.http.base import (

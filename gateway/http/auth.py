@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from gateway.config import Web
-from gateway.config_types import is_loopback
+from gateway.config.types import is_loopback
 from gateway.credentials import Visit, VisitCache, Way, fingerprint
 from gateway.http.asker import CLIENT, VISIT, Client, require_person
 from gateway.http.fault import HttpFault, forbidden

@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import Field, StringConstraints
 
 from gateway.chat_reach import ChatReach
-from gateway.entry_desk import (
+from gateway.entries.desk import (
     TEXT_MAX,
     TITLE_MAX,
     Changed,
@@ -25,7 +25,7 @@ from gateway.entry_desk import (
     SettingRefused,
     Template,
 )
-from gateway.entry_words import REFUSALS, sentence
+from gateway.entries.words import REFUSALS, sentence
 from gateway.http.base import Body, HttpFault, answer, body, language_of, not_found, require_person, row_id
 from gateway.http.recall_chats import opened
 from gateway.job_words import failure

@@ -13,7 +13,7 @@ from gateway.forget_me import STEPS, CannotForget, ForgetExpired, ForgetMe
 from gateway.http.base import Body, HttpFault, actor_of, answer, body, language_of, not_found, require_person, row_id
 from gateway.http.memory_scope import own
 from gateway.person import Person
-from gateway.saved_shelves import Shelves
+from gateway.saved.shelves import Shelves
 from memory.database import Database
 from memory.workspace_threads import WorkspaceThreads
 

@@ -13,8 +13,8 @@ from gateway.config import Config
 from gateway.http.base import Body, HttpFault, answer, body, not_found, require_person, row_id
 from gateway.http.saved_views import Faces, Named, count, item, limits, refused, shelf, state_of, wish_of
 from gateway.person import Person
-from gateway.saved_desk import Allowed, Change, SavedDesk
-from gateway.saved_shelves import NotYours, Shelf, Shelves, Wish
+from gateway.saved.desk import Allowed, Change, SavedDesk
+from gateway.saved.shelves import NotYours, Shelf, Shelves, Wish
 from memory.saved.rows import CHANNEL_MAX, CHANNELS_MAX, TAG_MAX, ListKind, Memory
 from memory.saved.writing import Outcome, Result
 

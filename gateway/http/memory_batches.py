@@ -18,10 +18,10 @@ from gateway.config import Config
 from gateway.http.base import Body, HttpFault, answer, body, language_of, not_found, require_person, row_id
 from gateway.http.saved_views import Faces, Named, batch_refused, entry, item, place, wish_of
 from gateway.person import Person
-from gateway.saved_desk import Birth, SavedDesk
-from gateway.saved_drafts import DESCRIPTION_MAX, Drafting, NoDrafts, NoHelper
-from gateway.saved_picks import PICKED_MAX, NotPicked, Picked, Refusal, packed, picked
-from gateway.saved_shelves import NotYours, Shelf, Shelves, Wish
+from gateway.saved.desk import Birth, SavedDesk
+from gateway.saved.drafts import DESCRIPTION_MAX, Drafting, NoDrafts, NoHelper
+from gateway.saved.picks import PICKED_MAX, NotPicked, Picked, Refusal, packed, picked
+from gateway.saved.shelves import NotYours, Shelf, Shelves, Wish
 from gateway.zone_names import first_known, otherwise
 from memory.database import Database
 from memory.saved import transfer

@@ -10,9 +10,9 @@ from aiohttp import web
 
 from gateway import chats
 from gateway.config import Config
-from gateway.deep_gate import gate_of
 from gateway.http.base import answer, not_found, require_person
 from gateway.policy import resolve
+from gateway.saved.deep_gate import gate_of
 from memory.database import Database
 
 

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, StringConstraints
 
 from agent.errors import ModelError, ModelMisconfigured
 from gateway import audit
-from gateway.config_types import Url
+from gateway.config.types import Url
 from gateway.http.base import Body, HttpFault, actor_of, answer, body, language_of, require_person
 from gateway.language import say
 from gateway.secret_file import put_secret

@@ -12,7 +12,8 @@ from datetime import datetime
 import sqlalchemy as sa
 from aiohttp import web
 
-from gateway import audit, place_titles
+from gateway import audit
+from gateway.arrivals import place_titles
 from gateway.http.base import HttpFault, actor_of, answer, language_of, not_found, query_int, row_id
 from gateway.http.views import JobView, OperatorView
 from gateway.job_words import failure

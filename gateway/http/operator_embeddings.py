@@ -13,9 +13,9 @@ from aiohttp import web
 from pydantic import AfterValidator, SecretStr, StringConstraints
 
 from gateway import audit
-from gateway.config_types import Url
-from gateway.embedding_desk import SECRET_NAME, EmbeddingDesk, NothingWaits, config_lines
-from gateway.embedding_source import EmbeddingSource
+from gateway.config.types import Url
+from gateway.embedding.desk import SECRET_NAME, EmbeddingDesk, NothingWaits, config_lines
+from gateway.embedding.source import EmbeddingSource
 from gateway.http.base import Body, HttpFault, actor_of, answer, body, require_person
 from gateway.secret_file import put_secret
 from memory.database import Database

@@ -8,7 +8,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from gateway.config import Web
-from gateway.config_types import is_loopback
+from gateway.config.types import is_loopback
 
 SECRET_SHORTEST = 16  # characters of the proxy's secret
 

@@ -9,10 +9,10 @@ from aiohttp import web
 from pydantic import StringConstraints
 
 from gateway.chat_reach import ChatReach, NotYourChat, Tended
+from gateway.embedding.vector_keeping import VectorStatus
 from gateway.http.base import Body, HttpFault, answer, body, not_found, require_person
 from gateway.person import Person
-from gateway.recall_desk import Link, Overview, RecallDesk
-from gateway.vector_keeping import VectorStatus
+from gateway.recall.desk import Link, Overview, RecallDesk
 from memory.recall.chunk_views import Totals
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]

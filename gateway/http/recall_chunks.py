@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from gateway.chat_reach import ChatReach
 from gateway.http.base import Body, HttpFault, answer, body, not_found, query_int, row_id
 from gateway.http.recall_chats import CHAT, opened, totals_view
-from gateway.recall_desk import Label, RecallDesk
+from gateway.recall.desk import Label, RecallDesk
 from memory.recall import transfer
 from memory.recall.chunk_views import Seen
 from memory.recall.confirming import CodeExpired

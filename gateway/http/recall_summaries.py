@@ -12,7 +12,7 @@ from gateway.http.base import Body, HttpFault, answer, body, language_of, not_fo
 from gateway.http.recall_chats import CHAT, opened
 from gateway.job_words import failure
 from gateway.shapes import message_json, prepare
-from gateway.summary_desk import Changed, HandEdited, Missing, Row, SettingRefused, SummaryDesk, TailAsked, Window
+from gateway.summaries.desk import Changed, HandEdited, Missing, Row, SettingRefused, SummaryDesk, TailAsked, Window
 from memory.recall.confirming import CodeExpired
 from memory.recall.summary_rows import Detail
 

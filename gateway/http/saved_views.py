@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 
 from gateway.config import DEFAULT_CHARACTER
 from gateway.http.base import Body, HttpFault, answer, language_of, not_found
-from gateway.saved_shelves import Shelf, Wish
+from gateway.saved.shelves import Shelf, Wish
 from memory.saved.journal import Entry
 from memory.saved.rows import ListKey, ListKind, Memory
 from memory.saved.writing import Batch, Limits, Outcome, Result

@@ -13,9 +13,10 @@ from pydantic import StringConstraints
 from channels.message import Attachment
 from channels.port import Accepted
 from channels.web.adapter import TEXT_MAX, WebChannel
-from gateway import challenges, chats, entry_folds
+from gateway import challenges, chats
 from gateway.attachments import Attachments
 from gateway.config import Config
+from gateway.entries import folds as entry_folds
 from gateway.http.base import Body, HttpFault, answer, body, not_found, query_int, require_person
 from gateway.http.own_chats import OwnChats, StopTurn
 from gateway.http.sse_writer import EventWriter, has_left

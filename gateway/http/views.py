@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from gateway.config_faults import Fault
+from gateway.config.faults import Fault
 from gateway.overrides import Effective
 from gateway.person import Person
 from gateway.reports import RecentError

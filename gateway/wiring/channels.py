@@ -19,13 +19,13 @@ from channels.telegram import settings as telegram
 from channels.wechat.ilink import settings as ilink
 from channels.wechat.official import settings as official
 from channels.wechat.wecom import settings as wecom
-from gateway import inbox
 from gateway.access import Rules
+from gateway.arrivals import inbox
 from gateway.channel_set import Plan
 from gateway.commands import usable_by
 from gateway.config import Channels, Config
-from gateway.config_channels import DiscordAccount, TelegramAccount, WeChatIlinkAccount, WeChatOfficialAccount, WeComAccount
-from gateway.config_checks import accounts_of
+from gateway.config.channels import DiscordAccount, TelegramAccount, WeChatIlinkAccount, WeChatOfficialAccount, WeComAccount
+from gateway.config.checks import accounts_of
 from gateway.language import LANGUAGES, guess, say
 from gateway.vault import StoreVault
 from gateway.version import VERSION

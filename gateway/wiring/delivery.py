@@ -10,17 +10,17 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from channels.message import Account, Address
-from gateway import senders
+from gateway.arrivals import senders
 from gateway.channel_set import ChannelSet
 from gateway.config import Config
-from gateway.gate import Gates
+from gateway.delivery.gate import Gates
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.outbox_store import OpenPart
+from gateway.delivery.pulling import Pulling
+from gateway.delivery.replies import Replies
+from gateway.delivery.rules import PartState
 from gateway.language import guess, say
 from gateway.metrics import new_metrics
-from gateway.outbox import Outbox
-from gateway.outbox_rules import PartState
-from gateway.outbox_store import OpenPart
-from gateway.pulling import Pulling
-from gateway.replies import Replies
 from gateway.tally import Tally
 from memory.database import Database
 

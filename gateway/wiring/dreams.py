@@ -13,13 +13,13 @@ import sqlalchemy as sa
 from gateway import followups, notices
 from gateway.adoption import Adoption
 from gateway.background import Background
-from gateway.dream_asking import DreamAsking
-from gateway.dream_desk import Desk
-from gateway.dream_job import KIND, DreamJob
-from gateway.dream_night import question_of_refused
-from gateway.dream_reading import DreamReading
-from gateway.dream_writing import DreamWriting
-from gateway.dreaming import Dreaming
+from gateway.dreams.asking import DreamAsking
+from gateway.dreams.desk import Desk
+from gateway.dreams.job import KIND, DreamJob
+from gateway.dreams.night import question_of_refused
+from gateway.dreams.reading import DreamReading
+from gateway.dreams.wishes import Dreaming
+from gateway.dreams.writing import DreamWriting
 from gateway.file_changes import FileChanges
 from gateway.file_writer import OnWritten
 from gateway.jobs.handling import Handler, JobContext, JobResult

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from gateway.arrivals.dispatch import Dispatcher
 from gateway.channel_set import ChannelSet
 from gateway.commands import Commands
 from gateway.commands.desks import Desks
 from gateway.company import Company
-from gateway.dispatch import Dispatcher
 from gateway.house import House
 from gateway.linking import Linking
 from gateway.managing import Managing

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway import attempts, housekeeping, task_jobs, titles
+from gateway import attempts, housekeeping, titles
 from gateway.background import Background
 from gateway.jobs.runner import JobRunner
 from gateway.judging import Judging
 from gateway.shapes import judged_json
+from gateway.tasks import jobs as task_jobs
 from gateway.wiring.memory import MemoryParts
 from gateway.wiring.surroundings import Surroundings
 from gateway.wiring.tasks import TaskParts

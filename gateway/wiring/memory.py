@@ -7,18 +7,17 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from gateway import deep_gate, followups, index_rebuild, link_files, memory_export, notices, scope_removal
+from gateway import followups, index_rebuild, link_files, memory_export, notices, scope_removal
 from gateway.audit import Actor
 from gateway.background import Background
 from gateway.commands.desks import Desks, Foretell
 from gateway.commands.results import Results
 from gateway.company import Company
 from gateway.day_files import DayFiles
-from gateway.digesting import Digester
-from gateway.embedder_making import find_former
-from gateway.embedding_change import EmbeddingChange
-from gateway.embedding_desk import EmbeddingDesk
-from gateway.embedding_source import source_of
+from gateway.embedding.change import EmbeddingChange
+from gateway.embedding.desk import EmbeddingDesk
+from gateway.embedding.making import find_former
+from gateway.embedding.source import source_of
 from gateway.equipping import Equipping, MoreTools
 from gateway.file_changes import FileChanges
 from gateway.file_writer import FileWriter
@@ -38,13 +37,15 @@ from gateway.onboarding import Onboarding
 from gateway.overrides import Overrides
 from gateway.people import Changes, People
 from gateway.profile import Profile
-from gateway.saved_forgetting import SavedForgetter
+from gateway.recall.talk_forgetting import TalkForgetter
+from gateway.saved import deep_gate
+from gateway.saved.forgetting import SavedForgetter
 from gateway.scope_folders import ScopeFolders
 from gateway.scope_removal import ScopeRemoval
-from gateway.summarist import Summarist
-from gateway.summarizing import Summarizing
-from gateway.talk_forgetting import TalkForgetter
-from gateway.tasks import Tasks
+from gateway.summaries.digesting import Digester
+from gateway.summaries.summarist import Summarist
+from gateway.summaries.summarizing import Summarizing
+from gateway.tasks.desk import Tasks
 from gateway.toolmaking import Toolmaking
 from gateway.undoing import Undoing
 from gateway.whys import Whys

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from gateway.background import Background
 from gateway.config import Config
-from gateway.dream_reading import FindManagers
+from gateway.dreams.reading import FindManagers
 from gateway.models import Models
-from gateway.saved_desk import SavedDesk
-from gateway.saved_drafts import Drafting
-from gateway.saved_shelves import Shelves
+from gateway.saved.desk import SavedDesk
+from gateway.saved.drafts import Drafting
+from gateway.saved.shelves import Shelves
 from gateway.wiring.saved import SavedParts
 from memory.database import Database
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gateway.config import Config
-from gateway.embedding_change import EmbeddingChange
-from gateway.recalling import Recalling
-from gateway.talk_indexing import TalkIndexing
+from gateway.embedding.change import EmbeddingChange
+from gateway.recall.recalling import Recalling
+from gateway.recall.talk_indexing import TalkIndexing
 from memory.database import Database
 from memory.ports import Embedder
 from memory.recall.talk_search import TalkSearch

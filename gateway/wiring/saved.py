@@ -8,11 +8,11 @@ from datetime import datetime
 
 from gateway.background import Background
 from gateway.config import Config
-from gateway.deep_memory import DeepMemory
-from gateway.embedding_change import EmbeddingChange
+from gateway.embedding.change import EmbeddingChange
+from gateway.embedding.row_vectors import RowVectors
 from gateway.models import Models
-from gateway.row_vectors import RowVectors
-from gateway.saved_turn import SavedTurns, limits_of
+from gateway.saved.deep_memory import DeepMemory
+from gateway.saved.turn import SavedTurns, limits_of
 from memory.database import Database
 from memory.ports import Embedder
 from memory.saved.searching import SavedSearch, SearchSettings

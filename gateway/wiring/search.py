@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from gateway.embedding_change import EmbeddingChange
+from gateway.embedding.change import EmbeddingChange
 from gateway.indexing import Indexing, IndexSettings
 from gateway.wiring.surroundings import Surroundings
 from gateway.zone_names import otherwise

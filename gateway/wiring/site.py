@@ -15,12 +15,12 @@ from channels.message import Account
 from channels.web.adapter import WebChannel
 from gateway import importing
 from gateway.admin import Admin
+from gateway.arrivals.dispatch import Dispatcher
 from gateway.challenge_files import FOLDER, ChallengeFiles
 from gateway.chat_answers import ChatAnswers
 from gateway.company import Company
-from gateway.config_env import SECRETS_FILE
+from gateway.config.env import SECRETS_FILE
 from gateway.credentials import VisitCache
-from gateway.dispatch import Dispatcher
 from gateway.forget_me import ForgetMe
 from gateway.house import House
 from gateway.http.account import AccountRoutes

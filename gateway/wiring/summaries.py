@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateway.calendar_days import CalendarDays
-from gateway.calendar_look import CalendarLook
 from gateway.config import Config
-from gateway.entries import EntryJobs
+from gateway.entries.jobs import EntryJobs
 from gateway.jobs.handling import Handler
-from gateway.restating import Restating
-from gateway.rolling import Rolling
-from gateway.summarist import Summarist
+from gateway.summaries.calendar_days import CalendarDays
+from gateway.summaries.calendar_look import CalendarLook
+from gateway.summaries.restating import Restating
+from gateway.summaries.rolling import Rolling
+from gateway.summaries.summarist import Summarist
 from memory.database import Database
 
 

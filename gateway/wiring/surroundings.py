@@ -10,11 +10,11 @@ from channels.message import Account
 from channels.port import Capabilities
 from gateway.attachments import Attachments
 from gateway.config import Config
-from gateway.dream_reading import FindManagers
+from gateway.delivery.replies import Replies
+from gateway.dreams.reading import FindManagers
 from gateway.models import Models
 from gateway.people import People
 from gateway.prompt_shelf import PromptShelf
-from gateway.replies import Replies
 from gateway.streams import Streams
 from memory.database import Database
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from agent.runtime import Sleep
 from gateway.budgets import Budgets
 from gateway.heads import Heads
-from gateway.saved_turn import SavedTurns
-from gateway.task_asking import Asking
-from gateway.task_commands import TaskTools
-from gateway.task_loop import TaskLoop
-from gateway.task_runner import TaskRuns
-from gateway.tasks import Tasks
+from gateway.saved.turn import SavedTurns
+from gateway.tasks.asking import Asking
+from gateway.tasks.commands import TaskTools
+from gateway.tasks.desk import Tasks
+from gateway.tasks.loop import TaskLoop
+from gateway.tasks.runner import TaskRuns
 from gateway.wiring.surroundings import Surroundings
 
 

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from gateway.chat_reach import ChatReach
 from gateway.config import Config
-from gateway.dream_reading import FindManagers
-from gateway.entry_desk import EntryDesk
-from gateway.recall_desk import RecallDesk
-from gateway.summarist import Summarist
-from gateway.summary_desk import SummaryDesk
-from gateway.talk_indexing import TalkIndexing
+from gateway.dreams.reading import FindManagers
+from gateway.entries.desk import EntryDesk
+from gateway.recall.desk import RecallDesk
+from gateway.recall.talk_indexing import TalkIndexing
+from gateway.summaries.desk import SummaryDesk
+from gateway.summaries.summarist import Summarist
 from memory.database import Database
 
 

@@ -11,9 +11,11 @@ import sqlalchemy as sa
 
 from agent.runtime import Sleep
 from agent.tools.port import Tool
-from gateway import attempts, entries, notices, previews, titles
+from gateway import attempts, notices, titles
+from gateway.arrivals.fetching import Fetcher
 from gateway.budgets import Budgets
-from gateway.fetching import Fetcher
+from gateway.delivery import previews
+from gateway.entries import jobs as entries
 from gateway.foretelling import Foretelling
 from gateway.lanes import Lanes
 from gateway.memory_notices import MemoryNotices

@@ -16,7 +16,7 @@ from agent.llm.port import ModelRequest
 from gateway.jobs.handling import Handler, JobContext, JobResult
 from gateway.jobs.runner import JobRunner
 from gateway.jobs.table import Job, list_jobs
-from gateway.talk_indexing import TalkIndexing
+from gateway.recall.talk_indexing import TalkIndexing
 from memory.database import Database
 from memory.recall import chunks, real_talk
 from tests.conftest import FakeClock

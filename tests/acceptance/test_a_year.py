@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
 from gateway import chats as web_chats
-from gateway.talk_indexing import TalkIndexing
+from gateway.recall.talk_indexing import TalkIndexing
 from memory import conversations
 from memory.database import Database, sqlite_url
 from tests.acceptance.daily_talk import TONGUES, a_day, as_long_as_it_may

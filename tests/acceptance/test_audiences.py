@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from agent.characters import Character
 from gateway import trimming
 from gateway.config import Config
-from gateway.embedding_change import EmbeddingChange
-from gateway.recall_desk import RecallDesk
-from gateway.talk_indexing import TalkIndexing
+from gateway.embedding.change import EmbeddingChange
+from gateway.recall.desk import RecallDesk
+from gateway.recall.talk_indexing import TalkIndexing
 from gateway.turn_store import TurnStart
 from gateway.wiring.recall import RecallParts, build_recall
 from memory import conversations

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from agent.llm.port import ModelRequest
 from gateway import trimming
 from gateway.jobs.table import enqueue, list_jobs
-from gateway.talk_indexing import TalkIndexing
+from gateway.recall.talk_indexing import TalkIndexing
 from memory import blocks, conversations, message_changes, whole_conversations
 from memory.database import Database
 from memory.recall import chunk_store

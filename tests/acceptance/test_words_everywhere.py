@@ -22,10 +22,10 @@ from channels.wechat.ilink.settings import CAPABILITIES as ILINK
 from channels.wechat.official.settings import CAPABILITIES as OFFICIAL
 from channels.wechat.wecom.settings import CAPABILITIES as WECOM
 from gateway.config import Config
-from gateway.embedding_change import EmbeddingChange
+from gateway.embedding.change import EmbeddingChange
 from gateway.language import LANGUAGES, catalogue, say
-from gateway.recall_doctor import STATES
-from gateway.recalling import REASONS
+from gateway.recall.doctor import STATES
+from gateway.recall.recalling import REASONS
 from gateway.turn_store import TurnStart
 from gateway.wiring.recall import build_recall
 from memory import conversations

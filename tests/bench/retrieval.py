@@ -24,9 +24,9 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from gateway.config_memory import WordsWeight
-from gateway.config_recall import Recall
-from gateway.talk_indexing import TalkIndexing
+from gateway.config.memory import WordsWeight
+from gateway.config.recall import Recall
+from gateway.recall.talk_indexing import TalkIndexing
 from memory import conversations
 from memory.database import Database, sqlite_url
 from memory.embedders.builtin import fast_encoder, nano_e5

@@ -16,7 +16,7 @@ from channels.port import Arrival, OutboundPart, Sent, Webhook, WebhookRequest
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.settings import TelegramSettings
 from channels.telegram.webhook import TelegramWebhook
-from gateway.dispatch import Draining
+from gateway.arrivals.dispatch import Draining
 from tests.conftest import FakeClock
 from tests.contracts.channel_contract import Journal, running, until
 from tests.patience import patience

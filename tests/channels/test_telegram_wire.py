@@ -19,7 +19,7 @@ from channels.port import TryLater, Unknown
 from channels.telegram import api  # it silences the library's loggers
 from channels.telegram.outcomes import outcome_of, was_sent
 from channels.telegram.wire import Wire
-from gateway.outbox import asked
+from gateway.delivery.outbox import asked
 from tests.patience import patience
 
 assert api.logging  # imported for its loggers

@@ -35,7 +35,7 @@ from channels.port import (
 from channels.render import render
 from channels.units import measure
 from gateway.access import Facts, decide
-from gateway.hygiene import cleaned
+from gateway.arrivals.hygiene import cleaned
 from gateway.supervise import ChannelState, Supervisor
 from memory.errors import StoreUnavailable
 from tests.conftest import FakeClock

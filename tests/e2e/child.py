@@ -29,7 +29,7 @@ from gateway.access import Rules
 from gateway.app import Choices
 from gateway.channel_set import Plan
 from gateway.config import Config, ModelAccount
-from gateway.config_load import load
+from gateway.config.load import load
 from gateway.logs import start_logging
 from gateway.model_making import make_model
 from gateway.running import Gateway, Started

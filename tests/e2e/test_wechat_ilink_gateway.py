@@ -17,12 +17,12 @@ from channels.port import LoginState
 from channels.wechat.ilink.adapter import IlinkChannel
 from channels.wechat.ilink.login import IlinkLogin
 from channels.wechat.ilink.settings import IlinkSettings
-from gateway import inbox
 from gateway.access import Rules
-from gateway.answer_files import OutgoingFiles
+from gateway.arrivals import inbox
 from gateway.attachments import Attachments
 from gateway.channel_set import Plan
 from gateway.config import Config
+from gateway.delivery.answer_files import OutgoingFiles
 from gateway.language import say
 from gateway.store import open_database
 from gateway.vault import StoreVault

@@ -13,8 +13,8 @@ from channels.loopback import CAPABILITIES
 from channels.message import Account, ChatType, EventKind, InboundEvent
 from channels.port import Accepted, Cursor
 from gateway.access import Rules
+from gateway.arrivals.intake import Received, Setting, receive
 from gateway.commands import needed_role
-from gateway.intake import Received, Setting, receive
 from memory.columns import metadata
 from memory.conversations import Message
 from memory.database import Database

@@ -18,23 +18,23 @@ from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Address
 from channels.port import Capabilities
 from channels.web.adapter import CAPABILITIES as WEB
-from gateway import senders
 from gateway.access import Rules
+from gateway.arrivals import senders
 from gateway.budgets import Budgets
 from gateway.config import Config
-from gateway.embedding_change import EmbeddingChange
-from gateway.gate import Gates
+from gateway.delivery.gate import Gates
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.replies import Replies
+from gateway.embedding.change import EmbeddingChange
 from gateway.heads import Heads
 from gateway.jobs.runner import JobRunner
 from gateway.models import Models
-from gateway.outbox import Outbox
-from gateway.replies import Replies
 from gateway.streams import Streams
-from gateway.task_asking import Asking
-from gateway.task_jobs import KIND
-from gateway.task_loop import TaskLoop
-from gateway.task_runner import TaskRuns
-from gateway.tasks import Tasks, Wanted
+from gateway.tasks.asking import Asking
+from gateway.tasks.desk import Tasks, Wanted
+from gateway.tasks.jobs import KIND
+from gateway.tasks.loop import TaskLoop
+from gateway.tasks.runner import TaskRuns
 from gateway.wiring.saved import build_saved
 from memory import conversations
 from memory import tasks as rows

@@ -18,8 +18,10 @@ from agent.errors import ModelMisconfigured
 from channels.loopback import CAPABILITIES
 from channels.message import Account, Address, ChatType, EventKind, InboundEvent
 from channels.port import Capabilities
-from gateway import buttons, followups, inbox, index_rebuild, link_files, memory_export, notices, outbox_store, scope_removal
+from gateway import buttons, followups, index_rebuild, link_files, memory_export, notices, scope_removal
 from gateway.access import Rules
+from gateway.arrivals import inbox
+from gateway.arrivals.intake import CommandCall, Received, Setting, receive
 from gateway.attachments import Attachments
 from gateway.background import Background
 from gateway.commands import Asked, Commands, needed_role, opens_groups
@@ -27,14 +29,16 @@ from gateway.commands.desks import Desks
 from gateway.commands.results import Results
 from gateway.company import Company
 from gateway.config import Config
-from gateway.entries import EntryJobs
-from gateway.entry_desk import EntryDesk
+from gateway.delivery import outbox_store
+from gateway.delivery.gate import Gates
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.replies import Replies
+from gateway.entries.desk import EntryDesk
+from gateway.entries.jobs import EntryJobs
 from gateway.file_changes import FileChanges
 from gateway.followups import Followups
 from gateway.foretelling import Foretold
-from gateway.gate import Gates
 from gateway.indexing import Indexing, IndexSettings
-from gateway.intake import CommandCall, Received, Setting, receive
 from gateway.jobs.table import JobRow
 from gateway.lanes import Holding, Lanes, RunningTurn
 from gateway.language import from_tag, guess
@@ -44,25 +48,23 @@ from gateway.log_tail import LogTail
 from gateway.memory_export import MemoryExport
 from gateway.memory_status import MemoryStatus
 from gateway.onboarding import Onboarding
-from gateway.outbox import Outbox
 from gateway.overrides import Overrides, applied
 from gateway.pairing import Pairing
 from gateway.passwords import Passwords
 from gateway.people import People
 from gateway.places import Places
 from gateway.profile import Profile
-from gateway.recall_desk import RecallDesk
-from gateway.replies import Replies
-from gateway.saved_desk import SavedDesk
-from gateway.saved_shelves import Shelves
-from gateway.saved_turn import limits_of
+from gateway.recall.desk import RecallDesk
+from gateway.recall.talk_indexing import TalkIndexing
+from gateway.saved.desk import SavedDesk
+from gateway.saved.shelves import Shelves
+from gateway.saved.turn import limits_of
 from gateway.scope_removal import ScopeRemoval
 from gateway.streams import Streams
-from gateway.summarist import Summarist
-from gateway.summary_desk import SummaryDesk
+from gateway.summaries.desk import SummaryDesk
+from gateway.summaries.summarist import Summarist
 from gateway.supervise import ChannelState, ChannelStatus
-from gateway.talk_indexing import TalkIndexing
-from gateway.tasks import Tasks
+from gateway.tasks.desk import Tasks
 from memory import conversations, provenance
 from memory.columns import metadata
 from memory.conversations import Conversation, Message

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply
-from gateway.dream_asking import DreamAsking
-from gateway.dream_job import DreamJob
-from gateway.dream_reading import DreamReading, FindManagers
-from gateway.dream_writing import DreamWriting
-from gateway.dreaming import Dreaming
+from gateway.dreams.asking import DreamAsking
+from gateway.dreams.job import DreamJob
+from gateway.dreams.reading import DreamReading, FindManagers
+from gateway.dreams.wishes import Dreaming
+from gateway.dreams.writing import DreamWriting
 from gateway.file_writer import FileWriter
 from gateway.forgetting import Forgetting
 from gateway.jobs.table import Job, JobRow, enqueue, read_job

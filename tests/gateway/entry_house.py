@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply
-from gateway import entries, live_window, windows
-from gateway.entries import EntryJobs
-from gateway.entry_desk import EntriesView, EntryDesk
+from gateway import live_window, windows
+from gateway.entries import jobs as entries
+from gateway.entries.desk import EntriesView, EntryDesk
+from gateway.entries.jobs import EntryJobs
 from gateway.leases import LeaseLost
 from memory import conversations
 from memory.database import Database

@@ -18,7 +18,6 @@ from gateway import nightly, trimming
 from gateway.background import Background
 from gateway.config import Config
 from gateway.day_files import DayFiles
-from gateway.digesting import Digester
 from gateway.jobs import claims
 from gateway.jobs.claims import Claim
 from gateway.jobs.failures import after_failure
@@ -26,7 +25,8 @@ from gateway.jobs.handling import Handler, JobContext, JobResult
 from gateway.jobs.table import Job, JobRow, find_job
 from gateway.models import Models
 from gateway.nightly import Nightly
-from gateway.summarizing import Summarizing
+from gateway.summaries.digesting import Digester
+from gateway.summaries.summarizing import Summarizing
 from memory import conversations, coverage, provenance
 from memory.coverage import Covered
 from memory.database import Database

@@ -14,12 +14,12 @@ import sqlalchemy as sa
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply
 from gateway import live_window, windows
-from gateway.calendar_days import CalendarDays
-from gateway.calendar_look import CalendarLook
 from gateway.config import Config
-from gateway.restating import Restating
-from gateway.rolling import Rolling
-from gateway.summarist import Summarist
+from gateway.summaries.calendar_days import CalendarDays
+from gateway.summaries.calendar_look import CalendarLook
+from gateway.summaries.restating import Restating
+from gateway.summaries.rolling import Rolling
+from gateway.summaries.summarist import Summarist
 from gateway.talk import message_sizes
 from gateway.trimming import left
 from memory import conversations

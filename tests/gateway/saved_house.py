@@ -15,8 +15,8 @@ from agent.characters import Character
 from agent.tools.port import Tool
 from agent.turn import Record
 from gateway.config import Config
-from gateway.row_vectors import RowVectors
-from gateway.saved_turn import Asker, SavedTurn, SavedTurns
+from gateway.embedding.row_vectors import RowVectors
+from gateway.saved.turn import Asker, SavedTurn, SavedTurns
 from gateway.turn_store import TurnStart
 from gateway.wiring.saved import search_settings
 from memory import conversations

@@ -12,13 +12,13 @@ from agent.llm.scripted import ScriptedModel
 from channels.loopback import CAPABILITIES
 from channels.message import Account, Address
 from channels.port import Capabilities
-from gateway.answer_files import OutgoingFiles, answer_file
+from gateway.arrivals.inbox import Waiting
 from gateway.attachments import Attachments
 from gateway.config import Delivery
-from gateway.inbox import Waiting
+from gateway.delivery.answer_files import OutgoingFiles, answer_file
+from gateway.delivery.outbox_store import NewPart
+from gateway.delivery.replies import Replies
 from gateway.language import LANGUAGES, say
-from gateway.outbox_store import NewPart
-from gateway.replies import Replies
 from gateway.turn_store import TurnEnd
 from memory import conversations, message_changes
 from memory.database import Database

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from agent.llm.scripted import Say, ScriptedModel, Until
-from gateway.config_load import load
+from gateway.config.load import load
 from tests.harness import Running, eventually, running
 
 

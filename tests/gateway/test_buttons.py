@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from channels.message import Action, EventKind, from_json
 from channels.port import Accepted, OutboundPart
-from gateway import buttons, outbox_store
+from gateway import buttons
 from gateway.buttons import Choice, Question
+from gateway.delivery import outbox_store
 from gateway.language import LANGUAGES, say
 from memory import conversations
 from memory.conversations import Conversation

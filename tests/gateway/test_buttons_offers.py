@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from gateway import buttons, notices
 from gateway.buttons import Choice, Question
-from gateway.dream_night import question_of_refused
+from gateway.dreams.night import question_of_refused
 from gateway.language import LANGUAGES, say
 from memory.database import Database
 from memory.layout import CURATED

@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy, ModelMisconfigured
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
-from gateway import calendar_look, calendar_state, trimming, windows
-from gateway.calendar_state import day_job
+from gateway import trimming, windows
+from gateway.summaries import calendar_look, calendar_state
+from gateway.summaries.calendar_state import day_job
 from memory import conversations, message_changes, tokens
 from memory.database import Database
 from memory.recall import summary_rows, uncovered

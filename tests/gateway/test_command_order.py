@@ -17,8 +17,8 @@ from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Call, Reply, Until
 from channels.loopback import CAPABILITIES, LoopbackPlatform
 from channels.message import EventKind
-from gateway import command_order, inbox
-from gateway.command_order import CommandOrder, Stand, may_be_command, moved_on, ready
+from gateway.arrivals import command_order, inbox
+from gateway.arrivals.command_order import CommandOrder, Stand, may_be_command, moved_on, ready
 from gateway.commands import Answer, Asked, Commands
 from memory.errors import StoreUnavailable
 from tests.gateway.arrivals import event

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from gateway import followups
 from gateway.jobs.table import Job, JobRow, State, enqueue
 from gateway.language import LANGUAGES, say
-from gateway.tasks import Wanted
+from gateway.tasks.desk import Wanted
 from memory import conversations, proposal_store
 from memory.database import Database
 from memory.layout import CURATED

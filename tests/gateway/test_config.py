@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config import POLICY_DEFAULTS, Channels, Config, ModelAccount, changed_sections, masked, secret_values
-from gateway.config_docs import EXAMPLE, PAGE, example, render
-from gateway.config_faults import Fault
-from gateway.config_load import Loaded, load
-from gateway.config_walk import ENTRY, Leaf, dotted, leaves, restart_keys
+from gateway.config.docs import EXAMPLE, PAGE, example, render
+from gateway.config.faults import Fault
+from gateway.config.load import Loaded, load
+from gateway.config.walk import ENTRY, Leaf, dotted, leaves, restart_keys
 from gateway.model_making import make_model
 from gateway.zone_names import system_zone
 
@@ -545,7 +545,7 @@ def test_who_makes_vectors_and_how_an_index_is_tried_is_settled_at_the_start(loa
 
 @pytest.mark.rule("WO-33", "WD-119")
 def test_the_example_and_the_page_equal_the_code() -> None:
-    again = "run `python -m gateway.config_docs`"
+    again = "run `python -m gateway.config.docs`"
     assert (ROOT / EXAMPLE).read_text(encoding="utf-8") == example(), again
     assert (ROOT / PAGE).read_text(encoding="utf-8") == render(), again
 

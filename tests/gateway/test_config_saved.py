@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.config import Config
-from gateway.config_load import EXIT_CONFIG, load
-from gateway.saved_turn import limits_of
+from gateway.config.load import EXIT_CONFIG, load
+from gateway.saved.turn import limits_of
 from gateway.wiring.saved import search_settings
 
 

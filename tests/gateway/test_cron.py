@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.cron import BadRule, newest_run, next_run, next_runs, parse, shortest_distance
+from gateway.tasks.cron import BadRule, newest_run, next_run, next_runs, parse, shortest_distance
 
 DAY = timedelta(days=1)
 ZONES = [

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.cron import parse
-from gateway.cron_words import explain, moment
 from gateway.language import LANGUAGES
+from gateway.tasks.cron import parse
+from gateway.tasks.cron_words import explain, moment
 
 pytestmark = pytest.mark.rule("WD-132")
 

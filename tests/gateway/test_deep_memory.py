@@ -15,10 +15,11 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
-from gateway import deep_gate, saved_undo
-from gateway.deep_gate import KIND, Gate
-from gateway.deep_memory import DeepMemory, kept, parsed
-from gateway.row_vectors import RowVectors
+from gateway.embedding.row_vectors import RowVectors
+from gateway.saved import deep_gate
+from gateway.saved import undo as saved_undo
+from gateway.saved.deep_gate import KIND, Gate
+from gateway.saved.deep_memory import DeepMemory, kept, parsed
 from gateway.wiring.saved import search_settings
 from memory import conversations, message_changes
 from memory.database import Database

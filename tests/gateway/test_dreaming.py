@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import Call, End, Fail, Reply, Say
-from gateway.dreaming import ProposalGone
+from gateway.dreams.wishes import ProposalGone
 from gateway.jobs import claims
 from memory import dream_store
 from memory.database import Database

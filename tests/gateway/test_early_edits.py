@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from channels.message import EventKind, InboundEvent
-from gateway import early_edits, inbox, people
+from gateway import people
 from gateway.access import Rules
+from gateway.arrivals import early_edits, inbox
 from gateway.audit import CONSOLE
 from gateway.forget_me import ForgetMe
 from memory.columns import metadata

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from gateway import embedding_change
-from gateway.embedding_change import EmbeddingChange, cut_by
-from gateway.row_vectors import RowVectors
-from gateway.succession import Succession
-from gateway.talk_indexing import TalkIndexing
-from gateway.vector_keeping import shelf_of
+from gateway.embedding import change as embedding_change
+from gateway.embedding.change import EmbeddingChange, cut_by
+from gateway.embedding.row_vectors import RowVectors
+from gateway.embedding.succession import Succession
+from gateway.embedding.vector_keeping import shelf_of
+from gateway.recall.talk_indexing import TalkIndexing
 from memory.database import Database
 from memory.embedders import canary
 from memory.embedders.endpoint import EndpointEmbedder

@@ -15,15 +15,15 @@ from aiohttp.test_utils import TestClient, TestServer
 from gateway.admin import AdminFault
 from gateway.audit import CONSOLE
 from gateway.config import Config
-from gateway.config_env import read_secrets
-from gateway.config_load import load
-from gateway.embedding_change import EmbeddingChange
-from gateway.embedding_desk import EmbeddingDesk, NothingWaits
-from gateway.embedding_source import source_of
+from gateway.config.env import read_secrets
+from gateway.config.load import load
+from gateway.embedding.change import EmbeddingChange
+from gateway.embedding.desk import EmbeddingDesk, NothingWaits
+from gateway.embedding.row_vectors import RowVectors
+from gateway.embedding.source import source_of
 from gateway.http.base import SERVER_OPTIONS, new_app
 from gateway.http.operator_embeddings import EmbeddingRoutes
 from gateway.person import Person
-from gateway.row_vectors import RowVectors
 from memory.database import Database
 from memory.embedders.hashed import hash_embedder
 from tests.conftest import FakeClock

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from gateway.config import Config
-from gateway.config_load import Loaded, load
+from gateway.config.load import Loaded, load
 from gateway.doctor.embeddings import embeddings
 from gateway.doctor.finding import Verdict
-from gateway.embedder_making import embedder_of, find_former, make_embedder
-from gateway.embedding_source import PICK, SourceFault, source_faults, source_of
+from gateway.embedding.making import embedder_of, find_former, make_embedder
+from gateway.embedding.source import PICK, SourceFault, source_faults, source_of
 from memory.embedders.builtin import fast_encoder, nano_e5
 from memory.embedders.endpoint import fingerprint_of
 from tests.peers.embeddings import FakeEmbeddings, serving

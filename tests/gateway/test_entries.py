@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Fail, Reply, Say
-from gateway import entries, entry_view
+from gateway.entries import jobs as entries
+from gateway.entries import view as entry_view
 from gateway.jobs.table import cancel_job
 from memory import conversations, message_changes, whole_conversations
 from memory.database import Database

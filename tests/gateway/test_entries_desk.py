@@ -10,9 +10,9 @@ import pytest
 
 from agent.errors import ModelBusy
 from agent.llm.scripted import Fail, Reply
-from gateway import entry_settings
-from gateway.entry_desk import Changed, NoSuchEntry, NoSuchTemplate, NotPossible, RangeRefused, SettingRefused
-from gateway.live_entries import HEAD
+from gateway.entries import settings as entry_settings
+from gateway.entries.desk import Changed, NoSuchEntry, NoSuchTemplate, NotPossible, RangeRefused, SettingRefused
+from gateway.entries.live import HEAD
 from memory import conversations
 from memory.database import Database
 from memory.recall import summary_rows

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, Say, ScriptedModel, Until
-from gateway import entries
+from gateway.entries import jobs as entries
 from gateway.jobs.table import enqueue
 from memory import conversations
 from memory.recall import summary_rows

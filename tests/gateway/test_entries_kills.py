@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from gateway import entries
+from gateway.entries import jobs as entries
 from memory.database import sqlite_url
 from memory.recall import entry_rows, summary_rows
 from memory.recall.kinds import Kind

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway import trimming, windows
-from gateway.live_entries import HEAD, LEFT_OUT
+from gateway.entries.live import HEAD, LEFT_OUT
 from memory import conversations, message_changes
 from memory.database import Database
 from memory.recall.kinds import Kind

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from gateway import trimming, windows
-from gateway.entry_desk import NoSuchTemplate
+from gateway.entries.desk import NoSuchTemplate
 from memory import conversations, message_changes, whole_conversations
 from memory.database import Database
 from memory.recall import edge_jump

@@ -13,9 +13,9 @@ import pytest
 from channels.errors import AttachmentRefused, ConnectionLost
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Attachment, to_json
+from gateway.arrivals.fetching import AT_ONCE, PAUSES_S, Fetcher
 from gateway.attachments import Attachments
 from gateway.config import Config
-from gateway.fetching import AT_ONCE, PAUSES_S, Fetcher
 from gateway.wiring.channels import Outside, channel_plans
 from memory import conversations
 from memory.conversations import Message

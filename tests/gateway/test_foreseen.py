@@ -6,10 +6,10 @@ import pytest
 
 from agent.errors import ModelBroken, ModelBusy
 from gateway.background import BudgetSpent
-from gateway.dream_errors import DreamFailed, ForgottenMeanwhile
+from gateway.dreams.errors import DreamFailed, ForgottenMeanwhile
 from gateway.jobs.failures import is_foreseen
 from gateway.judging import JudgementUnusable, NoJudge
-from gateway.task_runner import ChannelAbsent
+from gateway.tasks.runner import ChannelAbsent
 from memory.errors import StoreUnavailable
 from memory.index_errors import EmbedderFailed
 from memory.recall.answers import InvalidOutput

@@ -14,7 +14,7 @@ import pytest
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, Say, Until
 from gateway.jobs.table import Job, enqueue
-from gateway.summary_plan import DAILY
+from gateway.summaries.plan import DAILY
 from memory import conversations
 from memory.columns import metadata
 from memory.database import Database

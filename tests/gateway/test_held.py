@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from gateway import limits
 from gateway.config import Config
-from gateway.config_walk import dotted, leaves
+from gateway.config.walk import dotted, leaves
 from gateway.language import LANGUAGES
 from memory import conversations
 from memory.columns import metadata

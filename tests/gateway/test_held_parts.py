@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from channels.message import Account, Address
 from channels.port import OutboundPart, TextUnit
-from gateway import held_parts, outbox_store
+from gateway.delivery import held_parts, outbox_store
+from gateway.delivery.outbox_store import NewPart, OpenPart
 from gateway.language import LANGUAGES
-from gateway.outbox_store import NewPart, OpenPart
 from memory.database import Database
 from memory.schema import outbox
 from tests.conftest import FakeClock

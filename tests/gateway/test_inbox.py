@@ -9,7 +9,7 @@ import pytest
 
 from channels.message import EventKind
 from channels.port import Cursor
-from gateway import inbox
+from gateway.arrivals import inbox
 from memory.database import Database
 from tests.conftest import FakeClock
 from tests.gateway.arrivals import Door, event

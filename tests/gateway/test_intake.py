@@ -14,10 +14,11 @@ from sqlalchemy.exc import OperationalError
 from channels.message import Attachment, ChatType, EventKind, InboundEvent, ReplyTo
 from channels.port import Arrival, Cursor, OutboundPart
 from channels.web.adapter import CAPABILITIES as PAGE
-from gateway import inbox, outbox_store
 from gateway.access import Rules
-from gateway.intake import receive
-from gateway.outbox_store import NewPart
+from gateway.arrivals import inbox
+from gateway.arrivals.intake import receive
+from gateway.delivery import outbox_store
+from gateway.delivery.outbox_store import NewPart
 from memory import conversations, schema
 from memory.database import Database
 from memory.errors import StoreUnavailable

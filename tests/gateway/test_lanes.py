@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.inbox import Waiting
+from gateway.arrivals.inbox import Waiting
 from gateway.lanes import HOLD_TOTAL_S, IDLE_S, NEAR_LIMIT, Holding, Lanes, RunningTurn
 from tests.quick import START, clock, quick
 

@@ -19,8 +19,9 @@ from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
 from agent.runtime import Runtime
 from agent.turn import Budget, Said, Turn
-from gateway import calendar_state, live_window, windows
+from gateway import live_window, windows
 from gateway.ceiling import Ceiling, Held
+from gateway.summaries import calendar_state
 from gateway.talk import history
 from gateway.turn_store import TurnStart
 from memory import conversations, message_changes, tokens

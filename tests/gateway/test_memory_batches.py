@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from agent.llm.scripted import Reply, Say, ScriptedModel
-from gateway.saved_picks import packed
+from gateway.saved.picks import packed
 from gateway.store import utc_now
 from memory import conversations
 from memory.saved import hand

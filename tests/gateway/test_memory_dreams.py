@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
-from gateway.dream_look import story
+from gateway.dreams.look import story
 from memory import dream_store, proposal_store, proposed_changes
 from memory.diary import Happened, Kind, diary_section
 from memory.dream_store import Booking, Dream

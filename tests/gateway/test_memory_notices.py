@@ -8,11 +8,11 @@ import pytest
 
 from channels.loopback import CAPABILITIES
 from gateway.config import Config
-from gateway.gate import Gates
+from gateway.delivery.gate import Gates
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.replies import Replies
 from gateway.language import LANGUAGES
 from gateway.memory_notices import TEXT_MAX, Changed, MemoryNotices, changes, level_of, words
-from gateway.outbox import Outbox
-from gateway.replies import Replies
 from gateway.streams import Streams
 from memory.database import Database
 from memory.saved import journal

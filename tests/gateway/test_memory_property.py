@@ -26,7 +26,7 @@ from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Reply, Say
 from gateway.forgetting import ForgettingExpired
 from gateway.jobs.table import Job, enqueue
-from gateway.summary_plan import DAILY
+from gateway.summaries.plan import DAILY
 from memory import conversations
 from memory.columns import metadata
 from memory.database import sqlite_url

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from channels.message import Attachment, ChatType, InboundEvent, ReplyTo
-from gateway import senders
 from gateway.access import Rules
+from gateway.arrivals import senders
 from memory import conversations
 from memory.database import Database
 from memory.schema import people, spaces

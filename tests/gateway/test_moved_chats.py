@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from channels.message import EventKind
-from gateway import moved_chats
+from gateway.arrivals import moved_chats
 from gateway.audit import CONSOLE
 from gateway.managing import Managing
 from gateway.places import Places

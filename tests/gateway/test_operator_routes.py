@@ -17,7 +17,7 @@ from agent.llm.complaint import read_complaint
 from agent.llm.faults import fault
 from gateway.audit import CONSOLE
 from gateway.config import Web
-from gateway.config_env import read_secrets
+from gateway.config.env import read_secrets
 from gateway.http.model_setup import Endpoint, config_lines, find_local
 from gateway.language import catalogue
 from gateway.person import Identity, Person

@@ -15,16 +15,17 @@ import sqlalchemy as sa
 from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Address
 from channels.port import Capabilities, OutboundPart, SendOutcome
-from gateway import held_parts, outbox_store, senders
 from gateway.access import Rules
+from gateway.arrivals import senders
+from gateway.arrivals.inbox import Waiting
 from gateway.config import Delivery
-from gateway.gate import Gates
-from gateway.inbox import Waiting
+from gateway.delivery import held_parts, outbox_store
+from gateway.delivery.gate import Gates
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.outbox_store import NewPart, OpenPart
+from gateway.delivery.replies import Replies
+from gateway.delivery.rules import PartState
 from gateway.language import guess, say
-from gateway.outbox import Outbox
-from gateway.outbox_rules import PartState
-from gateway.outbox_store import NewPart, OpenPart
-from gateway.replies import Replies
 from gateway.turn_store import TurnEnd
 from memory import conversations
 from memory.database import Database

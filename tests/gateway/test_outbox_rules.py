@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from channels.loopback import CAPABILITIES
 from channels.port import Capabilities, ChatMoved, NeedsOperator, Refused, SendOutcome, Sent, TryLater, Unknown
-from gateway.outbox_rules import (
+from gateway.delivery.rules import (
     MARGIN_S,
     OPEN,
     RETRY_MAX_S,

@@ -16,34 +16,20 @@ from agent.tools.memory_search import MemorySearch
 from agent.tools.memory_update import MemoryUpdate
 from agent.tools.profile_set import ProfileSet
 from agent.tools.tasks import TaskCancel, TaskCreate, TaskList
-from gateway import (
-    attempts,
-    calendar_days,
-    deep_gate,
-    deep_memory,
-    digesting,
-    dream_asking,
-    dream_job,
-    dream_night,
-    entries,
-    followups,
-    housekeeping,
-    index_rebuild,
-    link_files,
-    memory_export,
-    restating,
-    saved_drafts,
-    scope_removal,
-    summarist,
-    summarizing,
-    task_asking,
-    task_jobs,
-    titles,
-)
-from gateway.calendar_state import FOLD
-from gateway.day_pieces import DAY
+from gateway import attempts, followups, housekeeping, index_rebuild, link_files, memory_export, scope_removal, titles
+from gateway.dreams import asking as dream_asking
+from gateway.dreams import job as dream_job
+from gateway.dreams import night as dream_night
+from gateway.entries import jobs as entries
 from gateway.language import LANGUAGES
-from gateway.summary_plan import DAILY, OVERFLOW, TRIM
+from gateway.saved import deep_gate, deep_memory
+from gateway.saved import drafts as saved_drafts
+from gateway.summaries import calendar_days, digesting, restating, summarist, summarizing
+from gateway.summaries.calendar_state import FOLD
+from gateway.summaries.day_pieces import DAY
+from gateway.summaries.plan import DAILY, OVERFLOW, TRIM
+from gateway.tasks import asking as task_asking
+from gateway.tasks import jobs as task_jobs
 from gateway.trimming import ROLLING
 
 STATIC = Path(__file__).resolve().parents[2] / "gateway" / "static"

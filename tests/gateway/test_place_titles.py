@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from channels.message import ChatType, InboundEvent, from_json, to_json
-from gateway import place_titles, summary_plan
 from gateway.access import Rules
-from gateway.hygiene import TITLE_MAX, title
+from gateway.arrivals import place_titles
+from gateway.arrivals.hygiene import TITLE_MAX, title
+from gateway.summaries import plan as summary_plan
 from memory import conversations
 from memory.database import Database
 from tests.conftest import FakeClock

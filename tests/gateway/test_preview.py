@@ -16,7 +16,7 @@ from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Call, Reply, ScriptedModel
 from channels.loopback import LoopbackPlatform
 from channels.message import Account, ChatType, EventKind, InboundEvent
-from gateway import inbox
+from gateway.arrivals import inbox
 from gateway.config import Config
 from gateway.prompt_desk import room_of
 from memory.recall import chunks, real_talk

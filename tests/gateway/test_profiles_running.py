@@ -16,7 +16,7 @@ from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Reply, Say, ScriptedModel, Until
 from gateway import windows
 from gateway.config import Config
-from gateway.config_load import load
+from gateway.config.load import load
 from memory import conversations
 from memory.database import Database
 from memory.profiles import BUILT_IN

@@ -14,12 +14,12 @@ import sqlalchemy as sa
 
 from channels.message import Account, Address
 from channels.port import Capabilities, Deliver, OutboundPart, Refused, SendOutcome, Sent, SettlePart, TakePart, TextUnit, TryLater
-from gateway import outbox_store
-from gateway.gate import Gates
-from gateway.outbox import Outbox
-from gateway.outbox_rules import PartState
-from gateway.outbox_store import NewPart, OpenPart
-from gateway.pulling import HandedOver, Pulling
+from gateway.delivery import outbox_store
+from gateway.delivery.gate import Gates
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.outbox_store import NewPart, OpenPart
+from gateway.delivery.pulling import HandedOver, Pulling
+from gateway.delivery.rules import PartState
 from memory.database import Database
 from memory.schema import outbox as table
 from tests.conftest import FakeClock

@@ -18,26 +18,16 @@ from sqlalchemy import Engine, event
 
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
-from gateway import (
-    attempts,
-    deep_gate,
-    dream_job,
-    entries,
-    followups,
-    housekeeping,
-    index_rebuild,
-    link_files,
-    memory_export,
-    restating,
-    scope_removal,
-    summary_plan,
-    task_jobs,
-    titles,
-    trimming,
-)
-from gateway.calendar_state import FOLD
-from gateway.day_pieces import DAY
+from gateway import attempts, followups, housekeeping, index_rebuild, link_files, memory_export, scope_removal, titles, trimming
+from gateway.dreams import job as dream_job
+from gateway.entries import jobs as entries
 from gateway.jobs.table import Job, enqueue
+from gateway.saved import deep_gate
+from gateway.summaries import plan as summary_plan
+from gateway.summaries import restating
+from gateway.summaries.calendar_state import FOLD
+from gateway.summaries.day_pieces import DAY
+from gateway.tasks import jobs as task_jobs
 from memory import conversations
 from memory.recall import summary_rows
 from memory.recall.kinds import Kind

@@ -13,8 +13,8 @@ import pytest
 from agent.errors import ModelBusy
 from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Fail, Reply, ScriptedModel
-from gateway import calendar_look
 from gateway.jobs.table import JobRow, list_jobs
+from gateway.summaries import calendar_look
 from memory import blocks
 from memory.database import Database
 from memory.recall import real_talk

@@ -14,10 +14,10 @@ from sqlalchemy import event
 
 from gateway.chat_reach import ChatReach, NotYourChat
 from gateway.config import Config
+from gateway.embedding.vector_keeping import VectorStatus
 from gateway.person import Person, Role
-from gateway.recall_desk import RecallDesk, label_of
-from gateway.talk_indexing import TalkIndexing
-from gateway.vector_keeping import VectorStatus
+from gateway.recall.desk import RecallDesk, label_of
+from gateway.recall.talk_indexing import TalkIndexing
 from memory import conversations
 from memory.columns import UtcTime
 from memory.conversations import Conversation

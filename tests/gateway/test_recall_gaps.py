@@ -18,12 +18,15 @@ import pytest
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Reply, ScriptedModel
 from channels.loopback import LoopbackPlatform
-from gateway import digesting, dream_asking, dream_job, housekeeping
-from gateway.config_load import load
-from gateway.day_pieces import DAY
+from gateway import housekeeping
+from gateway.config.load import load
 from gateway.doctor.examining import examine
 from gateway.doctor.finding import Verdict
-from gateway.summary_plan import DAILY, TRIM
+from gateway.dreams import asking as dream_asking
+from gateway.dreams import job as dream_job
+from gateway.summaries import digesting
+from gateway.summaries.day_pieces import DAY
+from gateway.summaries.plan import DAILY, TRIM
 from gateway.trimming import ROLLING
 from tests.conftest import FakeClock
 from tests.gateway.dreams import promote

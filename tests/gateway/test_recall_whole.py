@@ -12,7 +12,7 @@ import pytest
 
 from agent.llm.port import ModelRequest, Role
 from agent.llm.scripted import Reply, ScriptedModel
-from gateway.recalling import Recalling, RecallTurn
+from gateway.recall.recalling import Recalling, RecallTurn
 from gateway.turn_store import TurnStart
 from memory.embedders.local import LocalEmbedder
 from memory.ports import Matrix

@@ -12,10 +12,11 @@ import pytest
 
 from agent.llm.port import Finish, ModelRequest
 from agent.llm.scripted import End, Reply, Say, ScriptedModel
-from gateway import entries, refused_merges
-from gateway.calendar_state import fold_job
+from gateway.entries import jobs as entries
+from gateway.entries import refused_merges
 from gateway.jobs.table import Job, JobRow, enqueue, read_job
 from gateway.models import Models
+from gateway.summaries.calendar_state import fold_job
 from gateway.trimming import rolling_job
 from memory import conversations
 from memory.database import Database

@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from agent.errors import ModelBusy
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply
-from gateway import deep_gate, trimming, windows
+from gateway import trimming, windows
+from gateway.saved import deep_gate
 from memory import conversations, message_changes, tokens
 from memory.database import Database
 from memory.recall import summary_rows, uncovered

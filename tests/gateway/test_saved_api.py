@@ -11,7 +11,7 @@ import pytest
 from agent.errors import ModelMisconfigured
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import Call, Fail, Reply, ScriptedModel
-from gateway.deep_gate import KIND
+from gateway.saved.deep_gate import KIND
 from memory.saved import journal
 from memory.schema import jobs
 from tests.gateway.test_saved_whole import Shelf, block, obedient, results

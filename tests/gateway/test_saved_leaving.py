@@ -15,7 +15,7 @@ from gateway.jobs import claims
 from gateway.jobs.handling import JobContext
 from gateway.jobs.table import enqueue
 from gateway.person import Identity
-from gateway.saved_forgetting import SavedForgetter
+from gateway.saved.forgetting import SavedForgetter
 from memory import conversations as talks
 from memory import whole_conversations
 from memory.database import Database

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from gateway.saved_place import channels_of
-from gateway.saved_tools import told
+from gateway.saved.place import channels_of
+from gateway.saved.tools import told
 from memory.database import Database
 from memory.saved import journal, store, switches
 from memory.saved.lists import Learning, Privacy

@@ -18,9 +18,9 @@ from channels.loopback import CAPABILITIES, LoopbackChannel, LoopbackPlatform
 from channels.message import Account, Address
 from channels.port import Capabilities, Markup, OutboundPart, SendOutcome
 from channels.units import graphemes, measure
-from gateway.gate import Gates
-from gateway.previews import NO_PREVIEW, Preview, Tried
-from gateway.signs import FIRST_AFTER_S, FIRST_CHARACTERS, Signs
+from gateway.delivery.gate import Gates
+from gateway.delivery.previews import NO_PREVIEW, Preview, Tried
+from gateway.delivery.signs import FIRST_AFTER_S, FIRST_CHARACTERS, Signs
 from gateway.stages import shorten
 from memory.errors import StoreUnavailable
 from tests.quick import clock, quick

@@ -13,9 +13,9 @@ from agent.llm.scripted import ScriptedModel
 from gateway.background import Background
 from gateway.jobs.table import read_job
 from gateway.models import Models
-from gateway.recall_doctor import Facts, findings
-from gateway.summarist import Summarist
-from gateway.summary_desk import Changed, HandEdited, SettingRefused, SummaryDesk, TailAsked
+from gateway.recall.doctor import Facts, findings
+from gateway.summaries.desk import Changed, HandEdited, SettingRefused, SummaryDesk, TailAsked
+from gateway.summaries.summarist import Summarist
 from memory import conversations
 from memory.conversations import Conversation
 from memory.database import Database

@@ -17,8 +17,8 @@ from channels.message import Account, InboundEvent
 from channels.port import Accepted, Capabilities, Channel, Cursor, Deliver
 from gateway import channel_words
 from gateway.access import Rules
+from gateway.arrivals.dispatch import Door
 from gateway.channel_set import ChannelSet, Plan
-from gateway.dispatch import Door
 from gateway.supervise import BACKOFF_S, ChannelState, ChannelStatus, Supervisor
 from memory.errors import StoreUnavailable
 from tests.quick import START, clock, quick

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.talk_indexing import TalkIndexing, record_rule
+from gateway.recall.talk_indexing import TalkIndexing, record_rule
 from memory import conversations, message_changes, vectors, whole_conversations
 from memory.chroma_home import ChromaHome
 from memory.database import Database

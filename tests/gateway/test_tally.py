@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gateway.arrivals.inbox import Waiting
 from gateway.channel_set import ChannelSet
-from gateway.inbox import Waiting
 from gateway.lanes import Holding, Lanes, RunningTurn
 from gateway.metrics import new_metrics
 from gateway.tally import LAG_WARNING_S, STUCK_S, Tally

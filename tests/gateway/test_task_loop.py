@@ -13,10 +13,10 @@ from zoneinfo import ZoneInfo
 import pytest
 import sqlalchemy as sa
 
-from gateway.cron import parse
-from gateway.task_jobs import KEPT, KEPT_OF_ONE, sweep, task_job
-from gateway.task_loop import REST_MAX_S, TaskLoop
-from gateway.task_rules import Once, due, settled
+from gateway.tasks.cron import parse
+from gateway.tasks.jobs import KEPT, KEPT_OF_ONE, sweep, task_job
+from gateway.tasks.loop import REST_MAX_S, TaskLoop
+from gateway.tasks.rules import Once, due, settled
 from memory.database import Database
 from memory.schema import jobs
 from memory.tasks import Task

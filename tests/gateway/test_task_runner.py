@@ -14,8 +14,8 @@ from agent.llm.port import ModelRequest
 from agent.llm.scripted import Fail, Reply, ScriptedModel
 from gateway.language import LANGUAGES, say
 from gateway.talk import history
-from gateway.task_commands import Caller, overview
-from gateway.task_jobs import KEPT, sweep
+from gateway.tasks.commands import Caller, overview
+from gateway.tasks.jobs import KEPT, sweep
 from memory import conversations, coverage, whole_conversations
 from memory.database import Database
 from memory.schema import conversations as chat_table

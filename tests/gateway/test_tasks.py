@@ -13,12 +13,12 @@ import sqlalchemy as sa
 
 from agent.tools.port import ToolFailed, spec_of
 from channels.loopback import CAPABILITIES
-from gateway import task_commands
-from gateway.cron import BadRule
 from gateway.language import LANGUAGES, say
-from gateway.task_commands import Caller, TaskTools
-from gateway.task_rules import TASKS_MAX, Once, confirmation, read_when
-from gateway.tasks import TaskRefused
+from gateway.tasks import commands as task_commands
+from gateway.tasks.commands import Caller, TaskTools
+from gateway.tasks.cron import BadRule
+from gateway.tasks.desk import TaskRefused
+from gateway.tasks.rules import TASKS_MAX, Once, confirmation, read_when
 from gateway.turn_store import TurnStart
 from memory import tasks, tokens
 from memory.database import Database

@@ -16,7 +16,7 @@ import pytest
 from agent.llm.estimate import input_tokens
 from agent.llm.port import ModelRequest, Usage
 from agent.llm.scripted import End, Reply, Say, ScriptedModel
-from gateway.config_load import load
+from gateway.config.load import load
 from gateway.language import say
 from memory import tokens
 from tests.conftest import FakeClock

@@ -6,7 +6,8 @@ import pytest
 
 from channels.message import Account
 from channels.port import Cursor, Vault
-from gateway import inbox, vault
+from gateway import vault
+from gateway.arrivals import inbox
 from gateway.vault import StoreVault
 from memory.database import Database
 from memory.errors import StoreUnavailable

@@ -16,7 +16,7 @@ import pytest
 
 from channels.port import WebhookRequest, WebhookResponse
 from gateway.config import Webhooks
-from gateway.config_load import load
+from gateway.config.load import load
 from gateway.webhooks import WebhookListener
 from tests.contracts.channel_contract import until
 from tests.leap import leaping

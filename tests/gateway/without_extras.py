@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.llm.scripted import ScriptedModel
-from gateway.embedder_making import make_embedder
+from gateway.embedding.making import make_embedder
 from tests.gateway.test_recall_whole import CONFIG, FACTS, answers, ask, fill, newest, receipt
 from tests.harness import eventually, running
 

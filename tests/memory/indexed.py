@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from gateway.embedding_change import EmbeddingChange
+from gateway.embedding.change import EmbeddingChange
 from gateway.indexing import Indexing, IndexSettings, Sleep
 from memory.database import Database
 from memory.file_search import SearchResult

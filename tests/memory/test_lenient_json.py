@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway import deep_memory, judging
+from gateway import judging
+from gateway.saved import deep_memory
 from memory.lenient_json import object_in
 
 

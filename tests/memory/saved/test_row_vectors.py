@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from gateway.row_vectors import RowVectors
+from gateway.embedding.row_vectors import RowVectors
 from memory import vectors as passages
 from memory.database import Database
 from memory.embedders import calibration, canary

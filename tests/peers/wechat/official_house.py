@@ -16,16 +16,17 @@ import sqlalchemy as sa
 
 from channels.message import Account, Address, Attachment, InboundEvent
 from channels.port import Accepted, Arrival, Channel, Cursor, OutboundPart, Webhook
-from gateway import inbox, intake, outbox_store
 from gateway.access import Rules
+from gateway.arrivals import inbox, intake
+from gateway.arrivals.inbox import Waiting
 from gateway.config import Webhooks
-from gateway.gate import Gates
-from gateway.held_parts import WAITING
-from gateway.inbox import Waiting
+from gateway.delivery import outbox_store
+from gateway.delivery.gate import Gates
+from gateway.delivery.held_parts import WAITING
+from gateway.delivery.outbox import Outbox
+from gateway.delivery.outbox_store import NewPart, OpenPart
+from gateway.delivery.pulling import Pulling
 from gateway.language import guess, say
-from gateway.outbox import Outbox
-from gateway.outbox_store import NewPart, OpenPart
-from gateway.pulling import Pulling
 from gateway.webhooks import WebhookListener
 from memory.database import Database
 from memory.schema import inbox as inbox_table

@@ -1,0 +1,1 @@
+"""Durable in: what platforms deliver, whether it is taken in, and what becomes of it."""

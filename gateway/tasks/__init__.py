@@ -1,0 +1,1 @@
+"""Reminders and repeated tasks: their rules, their plan, their runs."""
