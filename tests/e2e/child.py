@@ -24,7 +24,7 @@ from sqlalchemy import event
 import agent.llm.openai_client  # noqa: F401  # the fork server imports it once for all
 from agent.llm.port import ModelRequest
 from agent.llm.scripted import ScriptedModel
-from gateway import cli
+from gateway import cli, lanes
 from gateway.access import Rules
 from gateway.app import Choices
 from gateway.channel_set import Plan
@@ -48,8 +48,8 @@ PAGES_MAX = 4_294_967_294  # SQLite's own limit
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """`kill`: "before" or "after" the `commit`-th commit since readiness that changes something. `model`: "echo" says the question back, "" is what
-    the configuration names. `peer`: port of a `tests.e2e.peer`, with the `abilities` it has. `ahead_s`: how far the clock is ahead. `command`: run
-    the real command line with these words instead, and none of the rest."""
+    the configuration names. `peer`: port of a `tests.e2e.peer`, with the `abilities` it has. `ahead_s`: how far the clock is ahead. `album_s`: how
+    long an album waits for its rest. `command`: run the real command line with these words instead, and none of the rest."""
 
     folder: str
     kill: str = ""
@@ -59,6 +59,7 @@ class Options:
     abilities: tuple[str, ...] = ()
     hold_s: float = 0.0
     ahead_s: float = 0.0
+    album_s: float = 0.0
     user: int = 0
     command: tuple[str, ...] = ()
 
@@ -124,6 +125,8 @@ class Echo(ScriptedModel):
 
 
 async def serve(options: Options) -> None:
+    if options.album_s:
+        lanes.HOLD_MEDIA_S = options.album_s
     path = Path(options.folder) / "config.json"
     loaded = load(path, {})
     assert loaded.config is not None, [str(fault) for fault in loaded.faults]

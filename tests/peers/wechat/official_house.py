@@ -165,7 +165,7 @@ class House:
     async def states(self) -> list[str]:
         return [state for _, state in await self.parts()]
 
-    async def settled(self, *states: str, within_s: float = 10.0) -> None:
+    async def settled(self, *states: str, within_s: float = 60.0) -> None:
         """Until the outbox stands like this. `waiting`: the channel was asked to send it, and it needs the person's next message."""
         query = sa.select(outbox_table.c.state, outbox_table.c.reason).order_by(outbox_table.c.id)
         async with asyncio.timeout(patience(within_s)):
