@@ -105,11 +105,6 @@ export class ChatList {
     return this.#chats?.find((chat) => chat.id === id) ?? null;
   }
 
-  setActive(id) {
-    this.activeId = id;
-    this.#render();
-  }
-
   #look() {
     const elsewhere = this.#chats?.some((chat) => chat.running && chat.id !== this.activeId);
     const due = performance.now() - this.#refreshedAt > (elsewhere ? REFRESH_RUNNING_MS : REFRESH_MS);

@@ -110,7 +110,6 @@ class Seconds:
         return self.now
 
 
-@pytest.mark.case("all commands of a chat together hold others for five seconds")
 async def test_commands_that_hang_hold_nobody_for_longer_than_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Seconds()
     order = CommandOrder(clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +39,25 @@ async def reloaded(gateway: Running, chat: str, **changes: Any) -> None:
     await eventually(answered)
 
 
-@pytest.mark.rule("WD-100")
-async def test_jobs_that_are_parked_run_at_once_when_a_model_or_its_key_changes_and_only_then(tmp_path: Path) -> None:
+def opening() -> tuple[list[Database], Callable[[Config], Database]]:
+    """The databases that gateways open, and how they open them."""
     opened: list[Database] = []
 
     def open_it(wanted: Config) -> Database:
         opened.append(open_database(wanted))
         return opened[-1]
 
-    def park(connection: sa.Connection) -> None:
-        enqueue(connection, Job(kind=KIND, key="1"))
-        connection.execute(sa.update(jobs).where(jobs.c.kind == KIND).values(state="parked"))
+    return opened, open_it
+
+
+def park(connection: sa.Connection) -> None:
+    enqueue(connection, Job(kind=KIND, key="1"))
+    connection.execute(sa.update(jobs).where(jobs.c.kind == KIND).values(state="parked"))
+
+
+@pytest.mark.rule("WD-100")
+async def test_jobs_that_are_parked_run_at_once_when_a_model_or_its_key_changes_and_only_then(tmp_path: Path) -> None:
+    opened, open_it = opening()
 
     async with running(tmp_path, ScriptedModel([]), database=open_it) as gateway:
         chat = await gateway.chat()
@@ -69,15 +78,7 @@ async def test_jobs_that_are_parked_run_at_once_when_a_model_or_its_key_changes_
 @pytest.mark.rule("WD-100")
 async def test_a_model_or_key_that_changed_while_the_gateway_was_off_frees_parked_jobs_at_the_next_start(tmp_path: Path) -> None:
     """A start with the same models leaves them: one that is parked because it killed its workers would else kill each start."""
-    opened: list[Database] = []
-
-    def open_it(wanted: Config) -> Database:
-        opened.append(open_database(wanted))
-        return opened[-1]
-
-    def park(connection: sa.Connection) -> None:
-        enqueue(connection, Job(kind=KIND, key="1"))
-        connection.execute(sa.update(jobs).where(jobs.c.kind == KIND).values(state="parked"))
+    opened, open_it = opening()
 
     async def started_with(**config: Any) -> str:
         """The state of the job after a start; it is parked again before the end."""
